@@ -54,11 +54,6 @@ function avx512.load_partial_bf16(base, n) return upper_half(few_halves(base, n)
 function avx512.load_partial_f16(base, n) return call("cvtph_ps", few_halves(base, n)) end
 function avx512.load_partial_i8(base, n) return integers(few_bytes(base, n)) end
 
-local function left(v, bits) return call("slli_epi32", v, tostring(bits)) end
-local function store_lowest(base, offset, q)
-    return store_bytes(128, at(base, offset), call("cvtepi32_epi8", q))
-end
-
 -- Four rows of 64 integers times four scores at a time, summed as integers: VNNI.
 avx512.type_needs = {
     i8 = {
@@ -69,49 +64,11 @@ avx512.type_needs = {
         integer_sums = {
             rows = 4,
             columns = 64,
-            vectors = 8,
             load = function(base, offset) return call("loadu_si512", at(base, offset)) end,
             load_partial = function(base, offset, n)
                 return call("maskz_loadu_epi8", string.format("0x%016xu", (1 << n) - 1), at(base, offset))
             end,
             broadcast = function(word) return call("set1_epi32", expression.cast("int", word)) end,
-            levels = 65535,
-            -- The upper and the lower byte of four 16-bit integers, each at its place in one word, the first one's
-            -- lowest; or of 16 integers in a row.
-            scores = {
-                {
-                    name = "high",
-                    parts = function(q)
-                        local function byte(v) return call("and_si512", v, call("set1_epi32", "0xff00")) end
-                        return {
-                            call("srli_epi32", q[1], "8"),
-                            byte(q[2]),
-                            left(byte(q[3]), 8),
-                            left(byte(q[4]), 16),
-                        }
-                    end,
-                    store = function(base, offset, q)
-                        return store_bytes(128, at(base, offset), call("cvtepi32_epi8", call("srli_epi32", q, "8")))
-                    end,
-                },
-                {
-                    name = "low",
-                    parts = function(q)
-                        local function byte(v) return call("and_si512", v, call("set1_epi32", "0xff")) end
-                        return { byte(q[1]), left(byte(q[2]), 8), left(byte(q[3]), 16), left(q[4], 24) }
-                    end,
-                    store = store_lowest,
-                },
-            },
-            sums = { "high", "low" },
-            add = function(sums, scores, rows)
-                return {
-                    call("dpbusd_epi32", sums[1], scores[1], rows),
-                    call("dpbusd_epi32", sums[2], scores[2], rows),
-                }
-            end,
-            -- 256 high + low
-            total = function(sums) return call("add_epi32", call("slli_epi32", sums[1], "8"), sums[2]) end,
             interleave = interleave(call),
             -- The steps that put the columns of those four vectors in order, and the vectors.
             order = function(v, ending)
@@ -139,10 +96,16 @@ avx512.type_needs = {
         },
     },
 }
-local function dot(sum, scores, rows) return call("dpbusd_epi32", sum, scores, rows) end
 local words = avx512.type_needs.i8.integer_sums
+byte_scores.two(words, {
+    left = function(v, bits) return call("slli_epi32", v, tostring(bits)) end,
+    right = function(v, bits) return call("srli_epi32", v, tostring(bits)) end,
+    masked = function(v, mask) return call("and_si512", v, call("set1_epi32", mask)) end,
+    add = function(a, b) return call("add_epi32", a, b) end,
+    store = function(base, offset, q) return store_bytes(128, at(base, offset), call("cvtepi32_epi8", q)) end,
+    dot = function(sum, scores, rows) return call("dpbusd_epi32", sum, scores, rows) end,
+})
 words.nibbles = tools.gather_nibbles(words)
-words.bytes = byte_scores(words, 255, dot, left, store_lowest)
 words.bytes.nibbles = tools.gather_nibbles(words.bytes)
 avx512.type_needs.i16 =
     { flags = { "-mavx512vnni" }, guard = "defined(__AVX512VNNI__)", leaf7_ecx = 1 << 11, feature = "avx512vnni" }

@@ -44,47 +44,16 @@ function set.dot_i8(sum, a, b) return call("dpbusd_avx_epi32", sum, a, b) end
 set.dot_i7, set.dot_two_i7, set.dot_s8, set.products_at_once = nil, nil, nil, nil
 set.dot_b8, set.dot_halves, set.add_halves = nil, nil, nil
 
-local function masked(v, mask) return call("and_si256", v, call("set1_epi32", mask)) end
-local function left(v, bits) return call("slli_epi32", v, tostring(bits)) end
-local function store_lowest(base, offset, q)
-    return expression.call("$avx_vnni_store_bytes", at(base, offset), q)
-end
-
--- Products of bytes: scores have 16 bits, their upper and lower bytes in two words. As gen/isa/avx512.lua has them.
 local gather = copied(avx2.integer_sums)
-gather.vectors, gather.levels = 8, 65535
-gather.sums = { "high", "low" }
-gather.scores = {
-    {
-        name = "high",
-        parts = function(q)
-            return {
-                call("srli_epi32", q[1], "8"),
-                masked(q[2], "0xff00"),
-                left(masked(q[3], "0xff00"), 8),
-                left(masked(q[4], "0xff00"), 16),
-            }
-        end,
-        store = function(base, offset, q) return store_lowest(base, offset, call("srli_epi32", q, "8")) end,
-    },
-    {
-        name = "low",
-        parts = function(q)
-            return {
-                masked(q[1], "0xff"),
-                left(masked(q[2], "0xff"), 8),
-                left(masked(q[3], "0xff"), 16),
-                left(q[4], 24),
-            }
-        end,
-        store = function(base, offset, q) return store_lowest(base, offset, masked(q, "0xff")) end,
-    },
-}
-function gather.add(sums, scores, rows)
-    return { set.dot_i8(sums[1], scores[1], rows), set.dot_i8(sums[2], scores[2], rows) }
-end
-function gather.total(sums) return call("add_epi32", left(sums[1], 8), sums[2]) end
-gather.bytes = byte_scores(gather, 255, set.dot_i8, left, store_lowest)
+byte_scores.two(gather, {
+    left = function(v, bits) return call("slli_epi32", v, tostring(bits)) end,
+    right = function(v, bits) return call("srli_epi32", v, tostring(bits)) end,
+    masked = function(v, mask) return call("and_si256", v, call("set1_epi32", mask)) end,
+    add = function(a, b) return call("add_epi32", a, b) end,
+    store = function(base, offset, q) return expression.call("$avx_vnni_store_bytes", at(base, offset), q) end,
+    masks = true,
+    dot = set.dot_i8,
+})
 gather.bytes.nibbles = avx2.integer_sums.bytes.nibbles
 
 set.type_needs = { i8 = { flags = { "-mavxvnni" }, feature = "avxvnni", integer_sums = gather } }

@@ -138,6 +138,6 @@ return function(avx2)
             return all
         end,
     }
-    words.bytes = byte_scores(words, 127, dot_bytes, left, store_bytes)
+    byte_scores.one(words, 127, { left = left, dot = dot_bytes, store = store_bytes })
     return words, helpers
 end

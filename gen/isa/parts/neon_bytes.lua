@@ -50,47 +50,15 @@ end
 local function zip_floats(a, b) return { call("vzip1q_f32", a, b), call("vzip2q_f32", a, b) } end
 local function left(v, bits) return call("vshlq_n_u32", v, bits) end
 local function masked(v, mask) return call("vandq_u32", v, call("vdupq_n_u32", mask)) end
-local function store_lowest(base, offset, q) return call("$neon_store_bytes", at(base, offset), q) end
 
 -- The words of an integer gather, as gen/isa/avx512.lua has them, with the product `dot(sum, scores, rows)`.
 local function gather_with(dot)
-    return {
+    local words = {
         rows = 4,
         columns = 16,
-        vectors = 8,
         load = neon.load_words,
         load_partial = function(base, offset, n) return call("$neon_load_first", at(base, offset), n) end,
         broadcast = function(word) return call("vdupq_n_u32", word) end,
-        levels = 65535,
-        scores = {
-            {
-                name = "high",
-                parts = function(q)
-                    return {
-                        call("vshrq_n_u32", q[1], 8),
-                        masked(q[2], "0xff00u"),
-                        left(masked(q[3], "0xff00u"), 8),
-                        left(masked(q[4], "0xff00u"), 16),
-                    }
-                end,
-                store = function(base, offset, q) return store_lowest(base, offset, call("vshrq_n_u32", q, 8)) end,
-            },
-            {
-                name = "low",
-                parts = function(q)
-                    return {
-                        masked(q[1], "0xffu"),
-                        left(masked(q[2], "0xffu"), 8),
-                        left(masked(q[3], "0xffu"), 16),
-                        left(q[4], 24),
-                    }
-                end,
-                store = store_lowest,
-            },
-        },
-        sums = { "high", "low" },
-        add = function(sums, scores, rows) return { dot(sums[1], scores[1], rows), dot(sums[2], scores[2], rows) } end,
-        total = function(sums) return call("vaddq_u32", left(sums[1], 8), sums[2]) end,
         interleave = function(row)
             local steps = {}
             for half = 0, 1 do
@@ -113,6 +81,15 @@ local function gather_with(dot)
             return call("vorrq_u32", call("vorrq_u32", bytes[1], bytes[2]), call("vorrq_u32", bytes[3], bytes[4]))
         end,
     }
+    byte_scores.two(words, {
+        left = left,
+        right = function(v, bits) return call("vshrq_n_u32", v, bits) end,
+        masked = function(v, mask) return masked(v, mask .. "u") end,
+        add = function(a, b) return call("vaddq_u32", a, b) end,
+        store = function(base, offset, q) return call("$neon_store_bytes", at(base, offset), q) end,
+        dot = dot,
+    })
+    return words
 end
 
 -- An instruction set of that kind: name, the compiler's word for it, the macro that says it is switched on, the field
@@ -139,7 +116,6 @@ return function(row)
     local dot, tools = product(row.dots[#row.dots]), { left = left, masked = masked, zip = zip_floats }
     local gather = gather_with(dot)
     gather.nibbles = nibbles(gather, tools)
-    gather.bytes = byte_scores(gather, 255, dot, left, store_lowest)
     gather.bytes.nibbles = nibbles(gather.bytes, tools)
     set.type_needs = { i8 = { flags = set.flags, feature = row.name, integer_sums = gather } }
     return set
