@@ -311,6 +311,8 @@ main_job() {
     step $lookupc pack $model --weights $out/$name.safetensors -o $out/$name.bin
     step $lookupc verify $model --weights $out/$name.safetensors
     step $lookupc bench $model
+    # A log is of the templates of its program, and no other goes on with it.
+    [[ ! $lookupc -nt $out/$name.tuned.jsonl ]] || rm -f $out/$name.tuned.jsonl
     step $lookupc tune $model --time 2m --resume -o $out/$name.tuned.lua || (($? == 3)) # 3: nothing was decided
 }
 
