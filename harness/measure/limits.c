@@ -10,7 +10,7 @@
 
 enum {
     ROUND_WAYS = 8,    /* of do_random_rows: every round takes another one */
-    CORE_EVERY = 2,    /* so many-th round measures the core, too, which has one way */
+    CORE_EVERY = 2,    /* so many-th round measures the core, too, which has one way; for a glance, one round */
     MAX_PASSES = 3,    /* over these ways */
     LINE = 64,         /* bytes of a cache line; rows start on one */
     ACCUMULATORS = 12, /* covers the latency of two FMA units and leaves registers for the operands */
@@ -244,11 +244,14 @@ static uint32_t *shuffled(size_t count, size_t more)
     return order;
 }
 
-/* 10^9 operations or bytes a second. The first call is not timed: it brings into a cache what the measurement before has displaced. */
+/* 10^9 operations or bytes a second. The first call is not timed: it brings into a cache what the measurement before has displaced, but
+   nothing of what is too large for one. */
 static double one_round(const bench *b, double (*work)(const bench *b, int round), int round, double seconds)
 {
     double done = 0, taken = 0;
-    work(b, round);
+    if (work != do_memory) {
+        work(b, round);
+    }
     const double start = thread_seconds_now();
     while (taken < seconds) {
         done += work(b, round);
@@ -276,8 +279,9 @@ static void measure(bench *b, const row_order *rows, size_t repetitions, limit *
     }
     const int rounds = ROUND_WAYS * (repetitions < MAX_PASSES ? (int)repetitions : MAX_PASSES);
     const double seconds = repetitions > 1 ? round_seconds : short_round_seconds;
+    const int core_every = repetitions > 1 ? CORE_EVERY : ROUND_WAYS;
     for (int round = 0; round < rounds; ++round) {
-        for (size_t i = round % CORE_EVERY == 0 ? 0 : LIMITS_OF_CORE; i < count; ++i) {
+        for (size_t i = round % core_every == 0 ? 0 : LIMITS_OF_CORE; i < count; ++i) {
             if (i >= LIMITS_OF_CORE) {
                 b->rows = &rows[i - LIMITS_OF_CORE];
             }
