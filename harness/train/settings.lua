@@ -88,6 +88,12 @@ function settings.of(options, most_context)
     return s, own
 end
 
+-- What is said of a setting: those of types are nil where they are f32.
+local function shown(name, value)
+    if value == nil then return name:find "type$" and "f32" or "absent" end
+    return tostring(value)
+end
+
 -- Raises one line for a setting in which the run that is resumed differs from the options. `path`: its checkpoint.
 function settings.check(path, wanted, saved)
     local names = {}
@@ -105,11 +111,11 @@ function settings.check(path, wanted, saved)
         if given ~= own and not open then
             error(
                 string.format(
-                    "--resume: %s: %s: is %s here, but %s in the run that it continues",
+                    "--resume: %s: %s: is %s: must be %s, as in the run that it continues",
                     path,
                     name,
-                    given == nil and "absent" or tostring(given),
-                    own == nil and "absent" or tostring(own)
+                    shown(name, given),
+                    shown(name, own)
                 ),
                 0
             )

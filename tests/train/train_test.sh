@@ -91,7 +91,7 @@ dense=("$LOOKUPC" train dense.lua --text text.txt --steps 150 --batch 3 --isa sc
 until [[ -s more.safetensors.resume ]]; do sleep 0.01; done
 kill -9 $!
 wait $! 2>/dev/null || true
-says 1 'type: is absent here, but bf16 in the run' "${dense[@]}" --type f32 -o more.safetensors --resume
+says 1 'type: is f32: must be bf16, as in the run' "${dense[@]}" --type f32 -o more.safetensors --resume
 "${dense[@]}" --type bf16 -o more.safetensors --threads 3 --resume >log
 cmp one.safetensors more.safetensors || fail "products in bf16 make other weights once they are resumed"
 
@@ -129,12 +129,12 @@ else
 fi
 
 # What cannot be resumed, or started.
-says 1 'projection_type: is absent here, but i8 in the run' \
+says 1 'projection_type: is f32: must be i8, as in the run' \
     "$LOOKUPC" train model.lua --text text.txt --batch 2 --isa scalar -o stopped.safetensors --steps 10000 --table-optimiser adam --resume
 again=("$LOOKUPC" train model.lua --text text.txt --batch 2 --isa scalar "${quantised[@]}" -o stopped.safetensors)
 says 1 'stopped.safetensors.resume: is of an unfinished run' "${again[@]}" --steps 10000
-says 1 'stopped.safetensors.resume: steps: is 7 here, but 10000 in the run' "${again[@]}" --steps 7 --resume
-says 1 'rate: is 0.5 here, but 0.002 in the run' "${again[@]}" --steps 10000 --rate 0.5 --resume
+says 1 'stopped.safetensors.resume: steps: is 7: must be 10000, as in the run' "${again[@]}" --steps 7 --resume
+says 1 'rate: is 0.5: must be 0.002, as in the run' "${again[@]}" --steps 10000 --rate 0.5 --resume
 cp text.txt kept.txt
 echo more >>text.txt
 says 1 'text: is ' "${again[@]}" --steps 10000 --resume
