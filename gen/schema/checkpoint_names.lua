@@ -754,7 +754,7 @@ function checkpoint.misfit_of_blocks(m)
         return none(m, { "ffn", "dense", "kind" }, "glu", "FFN")
     end
     if m.norm and not family.norms[2] and not (m.norm.shared or m.ffn.qkv) then
-        return none(m, { "norm", "shared" }, false, "second norm")
+        return { "norm", "shared" }, nil, "must be true: " .. m.checkpoint .. " checkpoints have one norm a block"
     end
     if family.packed and not family.packed.parts and m.kv_heads ~= m.heads then
         return { "kv_heads" },

@@ -372,7 +372,7 @@ function test.blocks_that_cannot_be_emitted()
         },
         {
             "t.checkpoint = 'phi' t.parallel = true t.norm = { kind = 'layernorm' }",
-            "norm.shared = false: phi checkpoints have no such second norm",
+            "norm.shared: must be true: phi checkpoints have one norm a block",
         },
         { "t.checkpoint = 'gpt2' t.ffn.kind = 'glu'", 'ffn.kind = "glu": gpt2 checkpoints have no such FFN' },
         {
