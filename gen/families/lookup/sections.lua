@@ -1,5 +1,6 @@
 -- The sections of a LookupFFN's blob, the checkpoint's tensors they come from, and the exact folding on the way.
 local blob = require "gen.plan.blob"
+local copied = require "gen.schema.copied"
 local dtype = require "gen.plan.dtype"
 local host = require "host"
 local json = require "json"
@@ -286,10 +287,7 @@ end
 -- rules out, it changes nothing, as does what kernels do for how many tokens; `formats`: of integers, in the place of
 -- the model's, nil: there are none. `own`: what else decides, by name.
 function sections.digest(m, list, formats, own)
-    local model, described = {}, {}
-    for key, value in pairs(m) do
-        model[key] = value
-    end
+    local model, described = copied(m), {}
     model.budget, model.same_codes, model.integer = nil, nil, formats
     for i, section in ipairs(list) do
         described[i] = { section.name, section.type, section.elements, section.at }

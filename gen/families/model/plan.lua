@@ -3,6 +3,7 @@
 -- is that of the run. Pure data.
 local blob = require "gen.plan.blob"
 local checkpoint = require "gen.schema.checkpoint_names"
+local copied = require "gen.schema.copied"
 local dtype = require "gen.plan.dtype"
 local isa_list = require "gen.isa.list"
 local memory = require "gen.families.model.memory"
@@ -178,10 +179,7 @@ end
 -- The choices of instruction set number `i` for all runs of blocks of plan `p`: those of the first run, and which
 -- matrix projects.
 local function choices_of(p, i)
-    local choices, key = {}, "project.dense"
-    for name, value in pairs(p.segments[1].plan.variants[i].schedule) do
-        choices[name] = value
-    end
+    local choices, key = copied(p.segments[1].plan.variants[i].schedule), "project.dense"
     choices[key] = choosing(p).variants[i].schedule[key]
     return choices
 end

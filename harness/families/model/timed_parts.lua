@@ -14,13 +14,8 @@ timed_parts.cflags = "-Wno-unused"
 
 -- A copy of model `m` with `changes`, and of its attention with `attention`.
 function timed_parts.changed(m, changes, attention)
-    local copy = { attention = {} }
-    for key, value in pairs(m) do
-        if key ~= "attention" then copy[key] = value end
-    end
-    for key, value in pairs(m.attention) do
-        copy.attention[key] = value
-    end
+    local copy = copied(m)
+    copy.attention = copied(m.attention)
     for key, value in pairs(changes) do
         copy[key] = value
     end
