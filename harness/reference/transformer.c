@@ -42,18 +42,40 @@ void reference_map_round(const reference_map *map, reference_type type, double *
         reference_round_row(type, row, map->columns);
 }
 
+enum { LANES = 4 }; /* tokens whose sums do not wait for each other */
+
+/* y[tokens][rows], column r <- bias + the product of row and x [tokens / LANES, rounded up][columns][LANES], each in the order of columns. */
+static void multiply_row(const reference_map *map, size_t r, const double *row, double bias, const double *x, double *y, size_t tokens)
+{
+    for (size_t first = 0; first < tokens; first += LANES) {
+        double sum0 = bias, sum1 = bias, sum2 = bias, sum3 = bias;
+        for (size_t i = 0; i < map->columns; ++i, x += LANES) {
+            sum0 += row[i] * x[0];
+            sum1 += row[i] * x[1];
+            sum2 += row[i] * x[2];
+            sum3 += row[i] * x[3];
+        }
+        const double sums[LANES] = {sum0, sum1, sum2, sum3};
+        for (size_t lane = 0; lane < LANES && first + lane < tokens; ++lane)
+            y[(first + lane) * map->rows + r] = sums[lane];
+    }
+}
+
 bool reference_map_apply(const reference_map *map, reference_type type, reference_type inputs, const double *given, double *y,
                          size_t tokens, char *error, size_t size)
 {
     if (map->stand_in)
         return map->stand_in->apply(map->stand_in, map, given, y, tokens, error, size);
     const size_t columns = map->columns;
-    double *row = malloc((tokens + 1) * columns * sizeof *row), *x = row + columns;
+    double *row = calloc((tokens + LANES) * columns, sizeof *row), *x = row + columns;
     if (!row)
         return files_error(error, size, "%s: not enough memory", safetensors_path(map->file));
-    memcpy(x, given, tokens * columns * sizeof *x);
-    for (size_t t = 0; t < tokens; ++t)
-        reference_round_row(inputs, x + t * columns, columns);
+    for (size_t t = 0; t < tokens; ++t) {
+        memcpy(row, given + t * columns, columns * sizeof *row);
+        reference_round_row(inputs, row, columns);
+        for (size_t i = 0; i < columns; ++i)
+            x[(t / LANES * columns + i) * LANES + t % LANES] = row[i];
+    }
     double *all = map->transposed ? safetensors_load(map->file, map->weight, error, size) : NULL;
     bool ok = all || !map->transposed;
     for (size_t r = 0; ok && r < map->rows; ++r) {
@@ -64,12 +86,7 @@ bool reference_map_apply(const reference_map *map, reference_type type, referenc
         if (!ok)
             break;
         reference_map_round(map, type, row);
-        for (size_t t = 0; t < tokens; ++t) {
-            double sum = bias;
-            for (size_t i = 0; i < columns; ++i)
-                sum += row[i] * x[t * columns + i];
-            y[t * map->rows + r] = sum;
-        }
+        multiply_row(map, r, row, bias, x, y, tokens);
     }
     free(all);
     free(row);

@@ -257,16 +257,16 @@ function test.a_projection_multiplied_out_is_in_the_blob_that_asks_for_it()
 end
 
 function test.a_matrix_engine_takes_projections_multiplied_out_by_default()
-    local function taken(d, projection, name)
+    local function taken(d, projection, name, wanted)
         local given = { name = "m", d = d, h = 8, tau = 8, projection = { kind = "bh4", block = 16 }, score = "gelu" }
-        local m = model.validate(given, "", "m")
-        local p = plan.build(m, isa.select(name), nil, "i8", projection, { multiply_out = true })
+        local m, own = model.validate(given, "", "m"), { [name] = { ["project.dense"] = wanted } }
+        local p = plan.build(m, isa.select(name), own, "i8", projection, { multiply_out = true })
         local many = p.variants[1].stages[1]
         return many.shape.kind .. (many.projection.tiled and " by tiles" or "")
     end
     check.equal({ taken(512, "i8", "amx_int8"), taken(2048, "i7", "amx_bf16") }, { "dense by tiles", "dense by tiles" })
     check.equal({ taken(96, "bf16", "amx_bf16"), taken(96, "bf16", "amx_int8") }, { "dense by tiles", "bh4" })
-    check.equal({ taken(64, "i16", "amx_int8"), taken(96, "i16", "amx_int8") }, { "dense by tiles", "bh4" })
+    check.equal({ taken(64, "i16", "amx_int8"), taken(64, "i16", "amx_int8", 1) }, { "bh4", "dense by tiles" })
     check.equal({ taken(512, "i8", "avx512"), taken(512, "i16", "avx512") }, { "bh4", "bh4" })
     check.equal({ taken(500, "i8", "amx_int8"), taken(4096, "i8", "amx_int8") }, { "bh4", "bh4" })
 end

@@ -55,16 +55,17 @@ function dense.by_tiles(shape, isa)
 end
 
 -- What instruction sets are asked for (isa_list.with_types) where BH4 is multiplied out in the type `projection`; nil:
--- no matrix engine multiplies it.
+-- no matrix engine is faster.
 function dense.needs(projection)
-    local tiles = projection.word.integers and "tile_dot_i8" or projection.name == "bf16" and "tile_dot_bf16"
+    local tiles = projection.word.offset and "tile_dot_i8" or projection.name == "bf16" and "tile_dot_bf16"
     return tiles and { name = "dense " .. projection.name, tiles = tiles } or nil
 end
 
 -- Whether many tokens of `shape` are projected faster by the matrix that BH4 is multiplied out to. Beyond 2048 inputs
--- BH4 has so much fewer operations that a matrix engine does not make up for it.
+-- BH4 has so much fewer operations that a matrix engine does not make up for it, nor for four products of bytes each.
 function dense.pays(shape, isa)
-    return shape.multiplied ~= nil and dense.by_tiles(shape.multiplied, isa) ~= nil and shape.d <= 2048
+    local tiled = shape.multiplied and dense.by_tiles(shape.multiplied, isa)
+    return tiled ~= nil and not tiled.splits and shape.d <= 2048
 end
 
 -- Adds to the products of the projection of `v` the offset of their first block's outputs, `y_at`, and floats from

@@ -80,6 +80,12 @@ static inline void $(helper)_finish($(own))
 //$ for n = 0, stores and vectors - 1 or -1 do
     $(isa.store_unaligned("y", n * lanes, values[n]));
 //$ end
+//$ if stores then
+    const uintptr_t next = (uintptr_t) (y + $(panel)); /* of the next panel: rows as wide as a vocabulary leave the caches */
+//$ for line = 1, panel // 16 do
+    $(isa.prefetch_l2("next", 64 * line - 1));
+//$ end
+//$ end
 //$ for n = 0, stores and -1 or vectors - 1, 2 do
     $(isa.store_bf16("rounded", n * lanes // 2, values[n], values[n + 1]));
 //$ end
