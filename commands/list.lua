@@ -537,7 +537,8 @@ local commands = {
                 value = "N",
                 default = 7,
                 integer = true,
-                doc = "interleaved repetitions of every measurement; 1: shorter ones, for a glance",
+                doc = "interleaved repetitions of every measurement, at most 3 of calls of half a second and more; \z
+                    1: shorter ones, for a glance",
             },
             compiler_option,
             flags_option,

@@ -13,7 +13,9 @@
 #include <string.h>
 
 static const double own_share = 0.97; /* of wall time: less, and other work had the core */
-enum { MANY_CALLS = 16 };             /* in a slice of so many, of several, an untimed call before them costs little */
+static const double long_call = 0.5;  /* seconds: such a call meets all that others do by itself */
+enum { LONG_REPETITIONS = 3 };
+enum { MANY_CALLS = 16 }; /* in a slice of so many, of several, an untimed call before them costs little */
 
 typedef struct times {
     double cpu, wall; /* seconds of a call */
@@ -31,6 +33,7 @@ typedef struct kind {
     member *members; /* [count] */
     size_t *order;   /* [count], of the members */
     size_t count, slices, calls_of_slice;
+    size_t repetitions; /* that are left */
 } kind;
 
 typedef struct slicer {
@@ -118,15 +121,17 @@ static size_t rounded(double number, size_t least, size_t most)
     return near < least ? least : near > most ? most : near;
 }
 
-/* Slices of about the seconds that the job says: fewer where a call takes longer. */
+/* Slices of about the seconds that the job says: fewer where a call takes longer, and few repetitions of very long ones. */
 static void plan(slicer *s, kind *one)
 {
     const timed_call *first = one->members->call;
     const double least = s->of->min_time;
     double start = seconds_now();
     timed(s, first, 1);
+    const double alone = seconds_now() - start;
     one->slices = one->calls_of_slice = 1;
-    if (seconds_now() - start >= least) {
+    one->repetitions = s->of->slices == 0 && alone >= long_call ? LONG_REPETITIONS : SIZE_MAX;
+    if (alone >= least) {
         return;
     }
     start = seconds_now();
@@ -227,7 +232,8 @@ void timing_run(timing *of, const char *out)
         size_t now = 0; /* kinds of this repetition */
         for (size_t i = 0; i < count; ++i) {
             const timed_call *first = kinds[i].members->call;
-            if (repetition % first->turns == first->turn) {
+            if (repetition % first->turns == first->turn && kinds[i].repetitions > 0) {
+                --kinds[i].repetitions;
                 order[now++] = i;
             }
         }

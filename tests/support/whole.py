@@ -26,8 +26,8 @@ class Library:
 
     optimise, memory = "-O1", staticmethod(aligned)
 
-    def __init__(self, model, weights, folder, isa, *options, machine="generic"):
-        works("emit", model, "-o", folder, "--isa", isa, "--for", machine, *options)
+    def __init__(self, model, weights, folder, isa, *options, machine="generic", emit=()):
+        works("emit", model, "-o", folder, "--isa", isa, "--for", machine, *options, *emit)
         works("pack", model, "--weights", weights, "-o", folder + "/weights.bin", *options)
         self.name = compiled(folder, folder + "/model.so", [self.optimise])["model"]["name"]
         self.macros = self._macros(folder)

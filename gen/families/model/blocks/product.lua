@@ -35,7 +35,8 @@ end
 --   one token       alone_vectors, alone_outputs: outputs at a time; unroll: inputs with sums of their own; streams:
 --                   panels side by side, falling; prefetch: bytes from the loads to what is prefetched, or false
 --   tiles           { word, from, gates }: of a matrix engine, for calls of so many tokens, nil: it has none for such
---                   inputs; gates: tokens by panels whose gates stay in L2, 128 bytes each, until they are multiplied
+--                   inputs; gates: tokens by panels whose gates stay in L2, 128 bytes each, until they are multiplied:
+--                   at least a panel of a chunk
 function product.plan(choices, isa, type, rounded, one_by_one)
     local lanes, tiles = isa.lanes, rounded and isa[rounded.tiles] and not one_by_one
     local p = {
@@ -50,7 +51,9 @@ function product.plan(choices, isa, type, rounded, one_by_one)
         -- Groups: 0.88 of the time with 1024 or without, from memory (AVX2, Zen 3).
         prefetch = isa.prefetch_l2 and (type.groups and 2048 or choices["few.streams"] > 1 and 1024 or 4096) or false,
         ahead = choices["product.prefetch"] > 0 and choices["product.prefetch"],
-        tiles = tiles and { word = rounded.tiles, from = 16, gates = 2048 } or nil,
+        tiles = tiles
+                and { word = rounded.tiles, from = 16, gates = math.max(2048, choices["chunk.tokens"]) }
+            or nil,
     }
     p.strip, p.alone_outputs = p.strip_vectors * lanes, p.alone_vectors * lanes
     p.unpacks = p.several and not type.plain and not rounded and (p.tokens[1] > 1 or type.groups ~= nil)
