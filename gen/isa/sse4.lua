@@ -161,4 +161,6 @@ function sse4.transpose(r)
     return steps, { "quad0", "quad1", "quad2", "quad3" }
 end
 
+function sse4.lane_sums(r) return tools.lane_sums(r) end
+
 return sse4

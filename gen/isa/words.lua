@@ -142,6 +142,13 @@ words.list = {
         doc = "the list of { name, value } that transposes lanes x lanes values, and the names of the results",
     },
     {
+        name = "lane_sums",
+        takes = "rows",
+        gives = "steps",
+        doc = "of as many vectors as lanes: the list of { name, value } before a vector whose lane k is the sum of the \z
+            lanes of the k-th, and that vector",
+    },
+    {
         name = "reduce",
         takes = "vector kind",
         gives = "steps",

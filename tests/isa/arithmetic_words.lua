@@ -120,8 +120,33 @@ function words.transpose(p, set)
     p:add('        expect_float("transpose", i, (%s)[i %% %d * %d + i / %d], got[i], 0);', from, n, n, n)
 end
 
+-- Makes `rounded` of the floats `from`: sums of them are exact in any order.
+local function whole_numbers(from)
+    local text = "    for (unsigned i = 0; i < COUNT; ++i)\n        rounded[i] = (%s)[i] == (%s)[i] ? (float) (int32_t) (%s)[i] : 7.0f;"
+    return text:format(from, from, from)
+end
+
+function words.lane_sums(p, set)
+    local n, rows = set.lanes, {}
+    local from = p:input("short", 2)
+    for r = 1, n do
+        rows[r] = "row" .. r
+        p:add("    const %s row%d = %s;", set.vector, r, set.load_unaligned("rounded", (r - 1) * n))
+    end
+    local steps, sums = set.lane_sums(rows)
+    p:steps("    ", steps)
+    p:add("    %s;", set.store_unaligned("got", 0, sums))
+    p:add("    for (unsigned i = 0; i < %d; ++i) {", n)
+    p:add "        float expected = 0.0f;"
+    p:add("        for (unsigned lane = 0; lane < %d; ++lane)", n)
+    p:add("            expected += rounded[i * %d + lane];", n)
+    p:add '        expect_float("lane_sums", i, expected, got[i], 0);'
+    p:add "    }"
+    return whole_numbers(from)
+end
+
 function words.reduce(p, set)
-    local from = p:input("short", 2) -- sums of them are exact in any order
+    local from = p:input("short", 2)
     for _, kind in ipairs { "max", "add" } do
         p:add("    for (size_t at = 0; at < COUNT; at += %d) {", set.lanes)
         p:add("        const %s value = %s;", set.vector, set.load_unaligned("rounded", "at"))
@@ -137,13 +162,7 @@ function words.reduce(p, set)
         p:add('        expect_float("reduce %s", (unsigned) at, expected, found, 0);', kind)
         p:add "    }"
     end
-    return "    for (unsigned i = 0; i < COUNT; ++i)\n        rounded[i] = ("
-        .. from
-        .. ")[i] == ("
-        .. from
-        .. ")[i] ? (float) (int32_t) ("
-        .. from
-        .. ")[i] : 7.0f;"
+    return whole_numbers(from)
 end
 
 function words.reduce_magnitudes(p, set)

@@ -235,7 +235,7 @@ end
 
 function test.verify_finds_wrong_templates()
     local cases = {
-        { "hash.c", "half * lanes, value", "0, value", "steps" },
+        { "hash.c", "n * half * lanes, (n", "0, (n", "steps" },
         { "table_attention.c", "token < $(window) ? values", "token > $(window) ? values", "steps" },
         { "table_attention.c", "-(float) agree", "-0.5f * (float) agree", "both_ways" },
         { "table_attention.c", "position + $(window) < end", "position + $(window) > end", "both_ways" },

@@ -53,7 +53,7 @@ function rules.input_width(m) return m.d_in or m.d end
 
 -- How the heads of blocks `m` hash q and k, and what they keep, nil: they attend exactly. rows: of a table; padded: a
 -- head's width, filled up with zeros; per_round: codes of its outputs of one transform, rounds: of these, each with
--- signs of its own. together: tables at a time. stages: of the transform, each of butterflies of two or four outputs,
+-- signs of its own. together: tables at a time. stages: of the transform, each of butterflies of up to eight outputs,
 -- half apart.
 function rules.lsh(m)
     local a = m.attention
@@ -61,7 +61,7 @@ function rules.lsh(m)
     local padded = lookup_model.power_of_two_at_least(rules.head_width(m))
     local per_round, stages, half = padded // a.tau, {}, 1
     while half < padded do
-        local ways = 4 * half <= padded and 4 or 2
+        local ways = 8 * half <= padded and 8 or padded // half
         stages[#stages + 1], half = { half = half, ways = ways }, half * ways
     end
     return {

@@ -22,6 +22,34 @@ local function transpose_quads(rows, call, steps)
     return let
 end
 
+-- The sums of the lanes of each of `rows`, pairs of rows joined until one is left: in each 128-bit part, then of the
+-- parts, which `low` and `high` take. The steps { name, value } and what is left.
+local function lane_sums(rows, call, low, high)
+    local steps, list = {}, rows
+    local function join(first_part, second_part)
+        local joined = {}
+        for i = 1, #list, 2 do
+            local name = "sums" .. #list // 2 .. "_" .. i // 2
+            steps[#steps + 1] = {
+                name = name,
+                value = call("add_ps", first_part(list[i], list[i + 1]), second_part(list[i], list[i + 1])),
+            }
+            joined[#joined + 1] = name
+        end
+        list = joined
+    end
+    local function of(word, ...)
+        local mask = ...
+        return function(a, b) return call(word, a, b, mask) end
+    end
+    join(of "unpacklo_ps", of "unpackhi_ps")
+    join(of("shuffle_ps", "0x44"), of("shuffle_ps", "0xee"))
+    while #list > 1 do
+        join(low, high)
+    end
+    return steps, list[1]
+end
+
 -- The functions of the vectors of `bits`, "_mm256_" and a name.
 local function caller(bits)
     local prefix = bits == 128 and "_mm_" or "_mm" .. bits .. "_"
@@ -324,5 +352,6 @@ return function(bits)
         add_bf16 = function(set, join, nan) return add_bf16(set, bits, join, nan) end,
         add_pairs_of_bytes = function(set) add_pairs_of_bytes(set, bits) end,
         transpose_quads = function(rows, steps) return transpose_quads(rows, call, steps) end,
+        lane_sums = function(rows, low, high) return lane_sums(rows, call, low, high) end,
     }
 end

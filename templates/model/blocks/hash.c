@@ -3,6 +3,7 @@
 //$ local wide = hash.padded * lanes
 //$ local add, sub = isa.add, isa.sub
 //$ local whole = shape.width // lanes * lanes
+//$ local full = shape.width == hash.padded and #hash.stages > 0 -- the first butterflies read heads
 //$ local transpose = lanes > 1 and whole > 0 and once("templates/math/transpose.c", { step = lanes }) .. "_transpose"
 
 /* Codes of up to $(plural(lanes, "head")), x_step apart, from the signs of the layer, [$(hash.rounds)][$(hash.padded)]: a head times signs,
@@ -18,7 +19,7 @@ static void $(helper)_hash(const float *restrict signs, const float *restrict x,
 //$ else
     const float *head = x;
 //$ end
-//$ if shape.width < hash.padded then
+//$ if lanes > 1 or not full then
     const float none = $hidden(0.0f); /* else its loop is a call of memset */
 //$ end
 
@@ -34,54 +35,72 @@ $(i)$(transpose)($(sum("x", at)), x_step, $(sum("head", times(at, lanes))));
 //$ end
     } else {
         for (size_t i = 0; i < $(shape.width); ++i)
-            for (size_t n = 0; n < $(lanes); ++n)
-                head[i * $(lanes) + n] = n < heads ? x[n * x_step + i] : 0.0f;
+            $(isa.store_unaligned("head", times("i", lanes), isa.broadcast("none")));
+        for (size_t n = 0; n < heads; ++n)
+            for (size_t i = 0; i < $(shape.width); ++i)
+                head[i * $(lanes) + n] = x[n * x_step + i];
     }
 //$ else
     (void) x_step; /* heads come one by one */
     (void) heads;
+    (void) code_step;
 //$ end
 //$ loop("    ", "round", 0, hash.rounds, 1, function(i, round)
 //$ local sign = times(round, hash.padded)
+//$ local function signed(at) return isa.mul(isa.broadcast("signs[" .. sum(sign, at) .. "]"), isa.load_unaligned("head", times(at, lanes))) end
+//$ if not full then
 //$ loop(i, "i", 0, shape.width, 1, function(i, at)
-//$ local signed = isa.mul(isa.broadcast("signs[" .. sum(sign, at) .. "]"), isa.load_unaligned("head", times(at, lanes)))
-$(i)$(isa.store_unaligned("z", times(at, lanes), signed));
+$(i)$(isa.store_unaligned("z", times(at, lanes), signed(at)));
 //$ end)
 //$ loop(i, "i", shape.width, hash.padded, 1, function(i, at)
 $(i)$(isa.store_unaligned("z", times(at, lanes), isa.broadcast("none")));
 //$ end)
-//$ for _, stage in ipairs(hash.stages) do
-//$ local ways, half = stage.ways, stage.half
-$(i)/* outputs $(half)$(ways == 4 and " and " .. 2 * half or "") apart */
+//$ end
+//$ for stage, one in ipairs(hash.stages) do
+//$ local ways, half = one.ways, one.half
+$(i)/* outputs $(half)$(ways > 2 and (ways > 4 and ", " or " and ") .. 2 * half or "")$(ways > 4 and " and " .. 4 * half or "") apart */
 //$ loop(i, "from", 0, hash.padded, ways * half, function(i, from)
 //$ loop(i, "i", 0, half, 1, function(i, at)
 $(i)float *at = $(sum("z", times(from, lanes), times(at, lanes)));
 //$ for n = 0, ways - 1 do
-$(i)const $(isa.vector) z$(n) = $(isa.load_unaligned("at", n * half * lanes));
+$(i)const $(isa.vector) a$(n) = $(full and stage == 1 and signed(sum(from, n)) or isa.load_unaligned("at", n * half * lanes));
 //$ end
-//$ if ways == 4 then
-$(i)const $(isa.vector) a = $(add("z0", "z1")), b = $(sub("z0", "z1")), c = $(add("z2", "z3")), d = $(sub("z2", "z3"));
-//$ for n, value in ipairs { add("a", "c"), add("b", "d"), sub("a", "c"), sub("b", "d") } do
-$(i)$(isa.store_unaligned("at", (n - 1) * half * lanes, value));
+//$ local from_list, distance = "a", 1
+//$ while 2 * distance < ways do
+//$     local to_list = from_list == "a" and "b" or "c"
+//$     for n = 0, ways - 1 do
+//$         if n // distance % 2 == 0 then
+$(i)const $(isa.vector) $(to_list)$(n) = $(add(from_list .. n, from_list .. n + distance)), $(to_list)$(n + distance) = $(sub(from_list .. n, from_list .. n + distance));
+//$         end
+//$     end
+//$     from_list, distance = to_list, 2 * distance
 //$ end
-//$ else
-$(i)$(isa.store_unaligned("at", 0, add("z0", "z1")));
-$(i)$(isa.store_unaligned("at", half * lanes, sub("z0", "z1")));
+//$ for n = 0, ways - 1 do
+//$     local low = n % distance
+$(i)$(isa.store_unaligned("at", n * half * lanes, (n < distance and add or sub)(from_list .. low, from_list .. low + distance)));
 //$ end
 //$ end, { block = true })
 //$ end, { block = true })
 //$ end
 $(i)for (size_t table = $(times(round, hash.per_round)), n = 0; table < $(hash.tables) && n < $(hash.per_round); ++table, ++n) {
 $(i)    const float *bit = z + n * $(hash.tau * lanes);
-$(i)    uint16_t row[$(lanes)];
 $(i)    $(isa.index) bits = $(isa.index_zero());
 
 //$ for bit = 0, hash.tau - 1 do
 $(i)    bits = $(isa.index_or_if_positive("bits", isa.load_unaligned("bit", bit * lanes), tostring(1 << (hash.tau - 1 - bit))));
 //$ end
-$(i)    $(isa.index_store("row", 0, "bits"));
-$(i)    for (size_t i = 0; i < $(lanes == 1 and "1" or "heads"); ++i)
-$(i)        code[i * code_step + table * table_step] = $(lanes > 1 and "(uint16_t) (row[i] | same)" or "row[i]");
+//$ if lanes > 1 then
+$(i)    if (heads == $(lanes) && code_step == 1) {
+$(i)        $(isa.index_store("code", "table * table_step", "bits"));
+$(i)    } else {
+$(i)        uint16_t row[$(lanes)];
+$(i)        $(isa.index_store("row", 0, "bits"));
+$(i)        for (size_t i = 0; i < heads; ++i)
+$(i)            code[i * code_step + table * table_step] = (uint16_t) (row[i] | same);
+$(i)    }
+//$ else
+$(i)    $(isa.index_store("code", "table * table_step", "bits"));
+//$ end
 $(i)}
 //$ end, { block = true })
 }

@@ -26,6 +26,23 @@ $(i)all = $(isa.add("all", "magnitude"));
     return $(largest_lane("max")) + 0.0f * $(sum_of_lanes("all"));
 }
 
+//$ if shape.causal then
+/* Whether a value has elements of more than 127 units, or such as are not finite. */
+static inline int $(helper)_exceeds(const float *restrict value, float unit)
+{
+    $(isa.vector) max = $(isa.zero()), all = $(isa.zero());
+
+//$ over_row("    ", width, function(i, at, load)
+$(i)const $(isa.vector) magnitude = $(isa.abs(load("value", at)));
+$(i)max = $(isa.max("max", "magnitude"));
+$(i)all = $(isa.add("all", "magnitude"));
+//$ end, { block = true })
+    max = $(isa.select(isa.less("all", isa.broadcast("3e38f")), "max", isa.broadcast("3e38f")));
+    const $(isa.mask) more = $(isa.less(isa.broadcast("127.0f * unit"), isa.mul("max", isa.broadcast("0.99999f"))));
+    return $(isa.any("more"));
+}
+
+//$ end
 /* Makes the unit of $(some) twice as large. */
 static float $(helper)_doubled(float unit, int16_t *restrict rows)
 {

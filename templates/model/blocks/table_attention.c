@@ -4,8 +4,8 @@
 //$ local hash, causal, group, width = shape.lsh, shape.causal, shape.group, shape.width
 //$ local pitch, code_pitch = names.constant("VALUE_PITCH"), not causal and names.constant("CODE_PITCH")
 //$ local tables, window, short = hash.tables, hash.window, shape.cache.limit
-//$ local sum_of_lanes = across("add")
 //$ lines("", prologue)
+//$ local sum_of_lanes = across("add")
 //$ local code_chance = window > 0 and once("templates/math/code_chance.c", { tau = hash.tau }) .. "_code_chance_" .. hash.tau
 //$ if window > 0 then
 
@@ -17,7 +17,7 @@ static void $(helper)_near(const float *restrict q, const float *restrict key, s
     const float *restrict value, size_t value_step, size_t count,
     $(causal and "" or "const uint16_t *restrict q_code, size_t code_step, const uint16_t *restrict code, ")float *restrict y)
 {
-    float cosine[32], weight[32];
+    float products[$(32 * lanes)], weight[33];
 //$ if not causal then
     uint16_t agree[32]; /* tables in which codes do: `code` has as many behind its last */
     const uint16_t none = (uint16_t) $hidden(0.0f); /* else its loop is a call of memset */
@@ -42,56 +42,68 @@ static void $(helper)_near(const float *restrict q, const float *restrict key, s
         for (size_t n = 0; n < 32; ++n)
             weight[n] = -(float) agree[n];
 //$ end
-        for (size_t n = 0; n < some; n += $(lanes)) {
-            const float *own0 = key + (from + n) * key_step;
-//$ for lane = 1, lanes - 1 do
-            const float *own$(lane) = own$(lane - 1) + (n + $(lane) < some ? key_step : 0);
-//$ end
-//$ local sums = {}
-//$ for lane = 0, lanes - 1 do
-//$ sums[lane + 1] = "sum" .. lane
-            $(isa.vector) sum$(lane) = $(isa.zero());
+        for (size_t n = 0; n < some; ++n) {
+            const float *own = key + (from + n) * key_step;
+            $(isa.vector) product = $(isa.zero());
+//$ local function multiply(i, at, load)
+$(i)product = $(isa.fma(load("q", at), load("own", at), "product"));
 //$ end
 
-//$ over_row("            ", width, function(i, at, load)
-$(i)const $(isa.vector) x = $(load("q", at));
-//$ for lane = 0, lanes - 1 do
-$(i)sum$(lane) = $(isa.fma("x", load("own" .. lane, at), "sum" .. lane));
+//$ if width <= 8 * lanes then -- q stays in registers
+//$     for at = 0, width - 1, lanes do
+//$         local rest = width - at
+//$         multiply("            ", at, rest >= lanes and isa.load_unaligned or function(base, offset)
+//$             return isa.load_partial(base, offset, rest)
+//$         end)
+//$     end
+//$ else
+//$     over_row("            ", width, multiply)
 //$ end
-//$ end, { block = true })
-//$ local code, columns = isa.transpose(sums)
+            $(isa.store_unaligned("products", times("n", lanes), "product"));
+        }
+//$ if lanes > 1 then
+        for (size_t n = some; n % $(lanes) > 0; ++n)
+            $(isa.store_unaligned("products", times("n", lanes), isa.zero()));
+//$ end
+        for (size_t n = 0; n < some; $(advance("n", lanes))) {
+//$ local columns = {}
+//$ for lane = 0, lanes - 1 do
+//$     columns[lane + 1] = "of" .. lane
+            const $(isa.vector) of$(lane) = $(isa.load_unaligned("products", lane > 0 and "(n + " .. lane .. ") * " .. lanes or times("n", lanes)));
+//$ end
+//$ local code, summed = (isa.lane_sums or isa.transpose)(columns)
 //$ for _, one in ipairs(code) do
             const $(isa.vector) $(one.name) = $(one.value);
 //$ end
+//$ columns = isa.lane_sums and { summed } or summed
 //$ while #columns > 1 do
 //$     local halves = {}
 //$     for n = 1, #columns // 2 do halves[n] = isa.add(columns[2 * n - 1], columns[2 * n]) end
 //$     columns = halves
 //$ end
-            $(isa.store_unaligned("cosine", "n", isa.mul(columns[1], isa.broadcast(chance.inverse_width))));
-        }
-        for (size_t n = 0; n < some; n += $(lanes)) {
-            const $(isa.vector) often = $(code_chance)($(isa.load_unaligned("cosine", "n")));
+            const $(isa.vector) often = $(code_chance)($(isa.mul(columns[1], isa.broadcast(chance.inverse_width))));
 //$ local of_all = isa.broadcast(chance.tables)
 //$ local left = causal and isa.mul("often", of_all) or isa.fma("often", of_all, isa.load_unaligned("weight", "n"))
             $(isa.store_unaligned("weight", "n", left));
         }
+        weight[some] = 0.0f; /* values come in pairs */
 //$ local whole = width // lanes * lanes
-//$ local together = whole >= 8 * lanes and isa.registers >= 16 and 8 or 4 -- vectors
+//$ local together = whole >= 8 * lanes and isa.registers >= 32 and 8 or 4 -- vectors
 //$ local several = whole // (together * lanes) * together * lanes
 //$ local function mix(i, at, vectors, load, store)
 //$     for n = 0, vectors - 1 do
-$(i)$(isa.vector) sum$(n) = $(load("y", sum(at, n * lanes)));
+$(i)$(isa.vector) sum$(n) = $(load("y", sum(at, n * lanes))), other$(n) = $(isa.zero());
 //$     end
-$(i)for (size_t n = 0; n < some; ++n) {
-$(i)    const $(isa.vector) w = $(isa.broadcast("weight[n]"));
-$(i)    const float *own = value + (from + n) * value_step;
+$(i)for (size_t n = 0; n < some; n += 2) {
+$(i)    const $(isa.vector) w0 = $(isa.broadcast("weight[n]")), w1 = $(isa.broadcast("weight[n + 1]"));
+$(i)    const float *own0 = value + (from + n) * value_step, *own1 = own0 + (n + 1 < some ? value_step : 0);
 //$     for n = 0, vectors - 1 do
-$(i)    sum$(n) = $(isa.fma("w", load("own", sum(at, n * lanes)), "sum" .. n));
+$(i)    sum$(n) = $(isa.fma("w0", load("own0", sum(at, n * lanes)), "sum" .. n));
+$(i)    other$(n) = $(isa.fma("w1", load("own1", sum(at, n * lanes)), "other" .. n));
 //$     end
 $(i)}
 //$     for n = 0, vectors - 1 do
-$(i)$(store("y", sum(at, n * lanes), "sum" .. n));
+$(i)$(store("y", sum(at, n * lanes), isa.add("sum" .. n, "other" .. n)));
 //$     end
 //$ end
 //$ loop("        ", "i", 0, several, together * lanes, function(i, at)
@@ -177,7 +189,8 @@ $(i)}
 //$ local function insert(i)
 //$ if short then
 //$ if causal then
-$(i)unit = $(helper)_unit($(helper)_peak(value, 0, 1), unit, rows);
+$(i)if ($(helper)_exceeds(value, unit))
+$(i)    unit = $(helper)_unit($(helper)_peak(value, 0, 1), unit, rows);
 //$ end
 $(i)unit = $(helper)_insert(value, $(all("into")), unit, rows);
 //$ return

@@ -24,6 +24,8 @@ local function chunks(shape, isa)
     while list[2] and list[#list - 1] >= shape.most_tokens do
         list[#list] = nil
     end
+    local whole = math.min(8192, shape.most_tokens)
+    if shape.lsh and not shape.causal and whole > list[#list] then list[#list + 1] = whole end
     return list
 end
 
