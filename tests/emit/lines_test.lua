@@ -2,8 +2,10 @@
 -- few models, types and profiles; nothing is multiplied by 1 where heads and rows have one element. A word in backticks
 -- of a function's comment stands in the function. A file defines each type once.
 local check = require "tests.support.check"
+local effort = require "tests.effort"
 local host = require "host"
 local json = require "json"
+local process = require "process"
 local program = require "tests.support.program"
 
 local columns = 120
@@ -141,9 +143,12 @@ local function offence(line, numbers)
     if noun and counted[noun] then return "1 " .. noun end
 end
 
+local bundles = {} -- the tests of bundles by name
+
 -- Adds the test of the bundle that these words emit: `wrong` as of offences, nil: all of the above.
 local function add(name, words, wrong)
-    test["lines_of_" .. name] = function()
+    bundles[#bundles + 1] = "lines_of_" .. name
+    bundles[bundles[#bundles]] = function()
         local folder = program.folder()
         words[#words + 1], words[#words + 2] = "-o", folder
         program.works(words)
@@ -294,6 +299,12 @@ for _, arithmetic in ipairs { "float", "integer" } do
         words[#words + 1] = word
     end
     add("kws_firmware_" .. arithmetic, words)
+end
+
+table.sort(bundles)
+local one = process.variable "LOOKUPC_TEST" -- it may be a bundle whose turn it is not
+for _, name in ipairs(one and bundles or effort.turns(bundles, effort.lines_stride)) do
+    test[name] = bundles[name]
 end
 
 return test

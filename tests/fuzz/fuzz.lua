@@ -203,22 +203,30 @@ local function verify_plans(plans, text, index, directory, cc, cflags)
     return verified, failures
 end
 
--- Verifies all models, each with its default schedule on the instruction sets `defaults` (all that this CPU runs, if
--- absent) and with `schedules` random ones on any, compiled with `cc`; raises one line a failure. `models`: how many,
--- nil: those of a whole test.
-function fuzz.verify(cc, cflags, schedules, defaults, models)
-    models = models or effort.fuzz_models
+-- The first and the last number of the `count` random models that `cc` compiles: all with effort full, otherwise gcc
+-- the first half of them and clang the other.
+function fuzz.share(cc, count)
+    local first, last = effort.seed, effort.seed + count - 1
+    local middle = first + (count + 1) // 2
+    if effort.full then return first, last end
+    return cc == "gcc" and first or middle, cc == "gcc" and middle - 1 or last
+end
+
+-- Verifies the share of `cc` of all models, each with its default schedule on the instruction sets `defaults` (all that
+-- this CPU runs, if absent) and with `schedules` random ones on any; raises one line a failure.
+function fuzz.verify(cc, cflags, schedules, defaults)
     local sets, directory, failures, verified = runnable(), process.temporary_directory(), {}, 0
-    local first = effort.seed -- the number of the first model
-    host.print(string.format("%s: models %d to %d", cc, first, first + models - 1))
-    for index = first, first + models - 1 do
+    local first, last = fuzz.share(cc, effort.fuzz_models)
+    host.print(string.format("%s: models %d to %d", cc, first, last))
+    for index = first, last do
         local plans, text = plans_of(index, defaults or sets, sets, schedules)
         local count, failed = verify_plans(plans, text, index, directory, cc, cflags)
         verified = verified + count
         table.move(failed, 1, #failed, #failures + 1, failures)
     end
     host.print(string.format("%s: %d kernels verified, %d failures", cc, verified, #failures))
-    if #failures > 0 then error(table.concat(failures, "\n") .. "\nLOOKUPC_SEED=" .. first .. " repeats this", 0) end
+    if #failures == 0 then return end
+    error(table.concat(failures, "\n") .. "\nLOOKUPC_SEED=" .. effort.seed .. " repeats this", 0)
 end
 
 -- Verifies the model `given`, the table of a model file, with its default schedule on the instruction sets `sets`,

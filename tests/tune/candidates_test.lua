@@ -249,7 +249,7 @@ function test.all_candidates_are_legal_and_are_emitted()
         for _, set in ipairs(sets.emitted()) do
             for _, regime in ipairs { "many", "few" } do
                 local p = plan_of(name, set)
-                legal_and_emitted(p, p.model, nil, candidates.space(p, p.variants[1], regime), 16)
+                legal_and_emitted(p, p.model, nil, candidates.space(p, p.variants[1], regime), effort.candidates)
             end
         end
     end
