@@ -44,7 +44,7 @@ void reference_map_round(const reference_map *map, reference_type type, double *
 
 enum { LANES = 4 }; /* tokens whose sums do not wait for each other */
 
-/* y[tokens][rows], column r <- bias + the product of row and x [tokens / LANES, rounded up][columns][LANES], each in the order of columns. */
+/* y[tokens][rows], column r <- bias + the product of row and x[tokens / LANES, rounded up][columns][LANES], in the order of columns. */
 static void multiply_row(const reference_map *map, size_t r, const double *row, double bias, const double *x, double *y, size_t tokens)
 {
     for (size_t first = 0; first < tokens; first += LANES) {
