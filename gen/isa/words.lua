@@ -145,8 +145,7 @@ words.list = {
         name = "lane_sums",
         takes = "rows",
         gives = "steps",
-        doc = "of as many vectors as lanes: the list of { name, value } before a vector whose lane k is the sum of the \z
-            lanes of the k-th, and that vector",
+        doc = "the list of { name, value } before a vector whose lane k is the sum of the k-th one's lanes, and it",
     },
     {
         name = "reduce",

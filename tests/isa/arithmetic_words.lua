@@ -122,7 +122,8 @@ end
 
 -- Makes `rounded` of the floats `from`: sums of them are exact in any order.
 local function whole_numbers(from)
-    local text = "    for (unsigned i = 0; i < COUNT; ++i)\n        rounded[i] = (%s)[i] == (%s)[i] ? (float) (int32_t) (%s)[i] : 7.0f;"
+    local text = "    for (unsigned i = 0; i < COUNT; ++i)\n \z
+        rounded[i] = (%s)[i] == (%s)[i] ? (float) (int32_t) (%s)[i] : 7.0f;"
     return text:format(from, from, from)
 end
 

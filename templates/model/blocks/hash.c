@@ -70,7 +70,8 @@ $(i)const $(isa.vector) a$(n) = $(full and stage == 1 and signed(sum(from, n)) o
 //$     local to_list = from_list == "a" and "b" or "c"
 //$     for n = 0, ways - 1 do
 //$         if n // distance % 2 == 0 then
-$(i)const $(isa.vector) $(to_list)$(n) = $(add(from_list .. n, from_list .. n + distance)), $(to_list)$(n + distance) = $(sub(from_list .. n, from_list .. n + distance));
+$(i)const $(isa.vector) $(to_list)$(n) = $(add(from_list .. n, from_list .. n + distance));
+$(i)const $(isa.vector) $(to_list)$(n + distance) = $(sub(from_list .. n, from_list .. n + distance));
 //$         end
 //$     end
 //$     from_list, distance = to_list, 2 * distance

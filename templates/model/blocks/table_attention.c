@@ -20,14 +20,16 @@ static void $(helper)_near(const float *restrict q, const float *restrict key, s
     float products[$(32 * lanes)], weight[33];
 //$ if not causal then
     uint16_t agree[32]; /* tables in which codes do: `code` has as many behind its last */
-    const uint16_t none = (uint16_t) $hidden(0.0f); /* else its loop is a call of memset */
+//$ end
+//$ if lanes > 1 or not causal then
+    const float none = $hidden(0.0f); /* else loops are calls of memset */
 //$ end
 
     for (size_t from = 0, some; from < count; from += some) {
         some = count - from < 32 ? count - from : 32;
 //$ if not causal then
         for (size_t n = 0; n < 32; ++n)
-            agree[n] = none;
+            agree[n] = (uint16_t) none;
         for (size_t table = 0; table < $(tables); table += $(hash.together)) {
 //$ local total = "agree[n]"
 //$ for n = 0, hash.together - 1 do
@@ -63,7 +65,7 @@ $(i)product = $(isa.fma(load("q", at), load("own", at), "product"));
         }
 //$ if lanes > 1 then
         for (size_t n = some; n % $(lanes) > 0; ++n)
-            $(isa.store_unaligned("products", times("n", lanes), isa.zero()));
+            $(isa.store_unaligned("products", times("n", lanes), isa.broadcast("none")));
 //$ end
         for (size_t n = 0; n < some; $(advance("n", lanes))) {
 //$ local columns = {}
