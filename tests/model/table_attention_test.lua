@@ -174,6 +174,29 @@ function test.short_sums_do_not_depend_on_later_tokens()
     program.works(program.with(words, folder .. "/steps.npy", "--decode", "--expect", y))
 end
 
+-- A value that is not finite makes outputs NaN from its token on, in i8 to the end; a large one makes units larger.
+function test.short_sums_take_values_of_any_size()
+    local text = "d = 20, heads = 1, layers = 1, vocab = 30, attention = { kind = 'lsh', context = 50, \z
+        tau = 2, window = 3 }, ffn = { kind = 'mlp', f = 16, activation = 'gelu' }"
+    local path = program.model(folder, "sizes", "return { name = 'sizes', " .. text .. " }")
+    local from, x, y = checkpoints.path_of "sizes.safetensors", folder .. "/x.npy", folder .. "/sizes.npy"
+    program.works { "sample", path, "-o", from }
+    local words = { "run", path, "--weights", from, "--input", x, "--cflags", "-O0" }
+    words = program.with(words, "--isa", sets.in_turn())
+    local input = "x = np.random.default_rng(1).normal(size=(40, 20)); x[9, 19] *= float(sys.argv[2]); \z
+        np.save(sys.argv[1], x.astype('<f4'))"
+    local nan = "assert (np.isnan(np.load(sys.argv[1])).any(1) == (np.arange(40) >= 9)).all()"
+    for _, value in ipairs { "nan", "inf" } do
+        program.python(input, x, value)
+        program.works(program.with(words, "--cache", "i8", "--output", y))
+        program.python(nan, y)
+    end
+    program.python(input:gsub("x%[9, 19%]", "x[9:]"), x, "1e6")
+    program.works(program.with(words, "--cache", "f32", "--output", y))
+    local bound = { "--tolerance", "0.2", "--output", folder .. "/other.npy" }
+    program.works(program.with(words, "--cache", "i8", "--expect", y, table.unpack(bound)))
+end
+
 -- All tokens are one, whose values fill a row of each table: sums double their unit before 16 bits are full.
 function test.units_double_before_short_sums_overflow()
     local path = program.model(

@@ -19,7 +19,7 @@ end
 -- seldom; where rows of tables are gathered, more of them meet the same rows. Products of bytes wait for hidden values
 -- that have left L2. So few read weights often, which pays where a layer's lie in L3.
 local function chunk_of(shape, isa)
-    if shape.lsh then return shape.causal and 768 or 8192 end -- tables are filled, or at least met, once a chunk
+    if shape.lsh then return shape.causal and 768 or 2048 end -- tables are filled, or at least met, once a chunk
     if shape.lookup then return 768 end
     if shape.rounded and isa[shape.rounded.tiles] then return 192 end -- six blocks of a matrix engine share weights
     local of_attention = shape.input * (shape.q + 2 * shape.e) + shape.q * shape.d

@@ -20,12 +20,11 @@ end
 local function chunks(shape, isa)
     if shape.delivered and not shape.causal then return { shape.most_tokens } end
     local list = { 12, 24, 48, 96, 192, 384, 768, 1536 }
+    if shape.lsh and not shape.causal then list[#list + 1] = 2048 end -- tables are filled once a chunk
     if isa.lanes == 1 then list = { 1, 4, table.unpack(list) } end -- of firmware, which is short of memory
     while list[2] and list[#list - 1] >= shape.most_tokens do
         list[#list] = nil
     end
-    local whole = math.min(8192, shape.most_tokens)
-    if shape.lsh and not shape.causal and whole > list[#list] then list[#list + 1] = whole end
     return list
 end
 
