@@ -40,11 +40,13 @@ end
 local function tensors_of(path)
     local found, message = weights.tensors(path)
     if not found then error(message, 0) end
+    local first
     for _, tensor in pairs(found) do
-        local rounded = tensor.dtype == "I8" and "I8" or tensor.rounded
-        if rounded then
-            error(path .. ": has tensors in " .. rounded .. ": fuse takes the checkpoint before it was quantised", 0)
-        end
+        local rounded = tensor.rounded or tensor.dtype == "I8" and "I8"
+        if rounded and (not first or rounded < first) then first = rounded end
+    end
+    if first then
+        error(path .. ": has tensors in " .. first .. ": fuse takes the checkpoint before it was quantised", 0)
     end
     return found
 end
