@@ -155,12 +155,7 @@ function avx2.transpose(r)
     return steps, out
 end
 
-function avx2.lane_sums(r)
-    local function half(mask)
-        return function(a, b) return call("permute2f128_ps", a, b, mask) end
-    end
-    return tools.lane_sums(r, half "0x20", half "0x31")
-end
+function avx2.lane_sums(r) return tools.lane_sums(r, "permute2f128_ps", "0x20", "0x31") end
 
 local gather_helpers
 avx2.integer_sums, gather_helpers = gather(avx2)

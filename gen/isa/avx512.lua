@@ -249,12 +249,7 @@ function avx512.transpose(r)
     return steps, out
 end
 
-function avx512.lane_sums(r)
-    local function part(mask)
-        return function(a, b) return call("shuffle_f32x4", a, b, mask) end
-    end
-    return tools.lane_sums(r, part "0x88", part "0xdd")
-end
+function avx512.lane_sums(r) return tools.lane_sums(r, "shuffle_f32x4", "0x88", "0xdd") end
 
 avx512.narrower = "avx2"
 

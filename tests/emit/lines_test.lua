@@ -143,12 +143,13 @@ local function offence(line, numbers)
     if noun and counted[noun] then return "1 " .. noun end
 end
 
-local bundles = {} -- the tests of bundles by name
+local bundles = {} -- names of bundles, and by them their tests
 
 -- Adds the test of the bundle that these words emit: `wrong` as of offences, nil: all of the above.
 local function add(name, words, wrong)
-    bundles[#bundles + 1] = "lines_of_" .. name
-    bundles[bundles[#bundles]] = function()
+    name = "lines_of_" .. name
+    bundles[#bundles + 1] = name
+    bundles[name] = function()
         local folder = program.folder()
         words[#words + 1], words[#words + 2] = "-o", folder
         program.works(words)

@@ -104,13 +104,19 @@ function words.min(p, set)
     )
 end
 
-function words.transpose(p, set)
-    local n, rows = set.lanes, {}
-    local from = p:input("any", 1)
-    for r = 1, n do
+-- The names of as many vectors of `from` as there are lanes.
+local function rows_of(p, set, from)
+    local rows = {}
+    for r = 1, set.lanes do
         rows[r] = "row" .. r
-        p:add("    const %s row%d = %s;", set.vector, r, set.load_unaligned(from, (r - 1) * n))
+        p:add("    const %s row%d = %s;", set.vector, r, set.load_unaligned(from, (r - 1) * set.lanes))
     end
+    return rows
+end
+
+function words.transpose(p, set)
+    local n, from = set.lanes, p:input("any", 1)
+    local rows = rows_of(p, set, from)
     local steps, columns = set.transpose(rows)
     p:steps("    ", steps)
     for c, column in ipairs(columns) do
@@ -128,13 +134,8 @@ local function whole_numbers(from)
 end
 
 function words.lane_sums(p, set)
-    local n, rows = set.lanes, {}
-    local from = p:input("short", 2)
-    for r = 1, n do
-        rows[r] = "row" .. r
-        p:add("    const %s row%d = %s;", set.vector, r, set.load_unaligned("rounded", (r - 1) * n))
-    end
-    local steps, sums = set.lane_sums(rows)
+    local n, from = set.lanes, p:input("short", 2)
+    local steps, sums = set.lane_sums(rows_of(p, set, "rounded"))
     p:steps("    ", steps)
     p:add("    %s;", set.store_unaligned("got", 0, sums))
     p:add("    for (unsigned i = 0; i < %d; ++i) {", n)

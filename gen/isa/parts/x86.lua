@@ -23,29 +23,22 @@ local function transpose_quads(rows, call, steps)
 end
 
 -- The sums of the lanes of each of `rows`, pairs of rows joined until one is left: in each 128-bit part, then of the
--- parts, which `low` and `high` take. The steps { name, value } and what is left.
-local function lane_sums(rows, call, low, high)
+-- parts, which the function `word` takes with these two masks. The steps { name, value } and what is left.
+local function lane_sums(rows, call, word, low, high)
     local steps, list = {}, rows
-    local function join(first_part, second_part)
+    local function join(first, first_mask, second, second_mask)
         local joined = {}
         for i = 1, #list, 2 do
-            local name = "sums" .. #list // 2 .. "_" .. i // 2
-            steps[#steps + 1] = {
-                name = name,
-                value = call("add_ps", first_part(list[i], list[i + 1]), second_part(list[i], list[i + 1])),
-            }
-            joined[#joined + 1] = name
+            local name, a, b = "sums" .. #list // 2 .. "_" .. i // 2, list[i], list[i + 1]
+            local value = call("add_ps", call(first, a, b, first_mask), call(second, a, b, second_mask))
+            steps[#steps + 1], joined[#joined + 1] = { name = name, value = value }, name
         end
         list = joined
     end
-    local function of(word, ...)
-        local mask = ...
-        return function(a, b) return call(word, a, b, mask) end
-    end
-    join(of "unpacklo_ps", of "unpackhi_ps")
-    join(of("shuffle_ps", "0x44"), of("shuffle_ps", "0xee"))
+    join("unpacklo_ps", nil, "unpackhi_ps", nil)
+    join("shuffle_ps", "0x44", "shuffle_ps", "0xee")
     while #list > 1 do
-        join(low, high)
+        join(word, low, word, high)
     end
     return steps, list[1]
 end
@@ -352,6 +345,6 @@ return function(bits)
         add_bf16 = function(set, join, nan) return add_bf16(set, bits, join, nan) end,
         add_pairs_of_bytes = function(set) add_pairs_of_bytes(set, bits) end,
         transpose_quads = function(rows, steps) return transpose_quads(rows, call, steps) end,
-        lane_sums = function(rows, low, high) return lane_sums(rows, call, low, high) end,
+        lane_sums = function(rows, ...) return lane_sums(rows, call, ...) end,
     }
 end
