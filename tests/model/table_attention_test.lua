@@ -71,11 +71,11 @@ function test.plan_says_what_tables_cost()
         return program.works { "plan", program.model(folder, "cost", text:format(causal)), ... }
     end
     local short = printed(true, "--cache", "i8")
-    check.matches(short, "16 tables of 256 rows, 16 tokens in i8, as 3%d%d%d positions")
+    check.matches(short, "16 tables of 256 rows, 16 tokens in i8, as 4032 positions")
     check.matches(printed(false, "--cache", "i8"), "keys, values and codes of 2048 positions in f32")
     local refused = { "plan", folder .. "/cost.lua", "--cache", "f16" }
     program.refuses(2, '--cache: f16: must be f32 or i8 with attention.kind = "lsh"', refused)
-    check.matches(printed(true), "16 tables of 256 rows, 16 tokens in f32, as 2065 positions")
+    check.matches(printed(true), "16 tables of 256 rows, 16 tokens in f32, as 2095 positions")
     check.matches(printed(true), "break%-even +200 tokens")
     check.matches(printed(false), "break%-even +120 tokens")
 end

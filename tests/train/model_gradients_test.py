@@ -84,11 +84,10 @@ def inferred(m, path, weights, folder, isa, ids):
         return lambda n: np.array([encoder.encode(row[:n], rows=n) for row in ids])
     decoder = Decoder(path, weights, folder, isa)
 
-    call = ids.shape[1] if by_tables(m) else CALL  # the sum of a window begins with the tokens of the call
 
     def in_calls(row):
         state = decoder.start()
-        return np.concatenate([decoder.prefill_all(state, part) for part in np.split(row, range(call, len(row), call))])
+        return np.concatenate([decoder.prefill_all(state, part) for part in np.split(row, range(CALL, len(row), CALL))])
 
     return lambda n: np.array([in_calls(row[:n]) for row in ids])
 

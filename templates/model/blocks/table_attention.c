@@ -130,8 +130,9 @@ $(include("templates/model/blocks/short_tables.c"))
 //$ -- The loops over tokens and the heads of q of a group, whose own q, codes and y are `own`, `code` and `out`.
 //$ local row = group > 1
 //$ local function at(name, step, of_row) return name .. " + token * " .. step .. (row and " + row * " .. of_row or "") end
-//$ local function each(body)
-    for (size_t token = 0; token < tokens; ++token)$(row and "" or " {")
+//$ local function each(body, of_token)
+    for (size_t token = 0; token < tokens; ++token)$(row and not of_token and "" or " {")
+//$ if of_token then of_token("        ") end
 //$ if row then
         for (size_t row = 0; row < $(group); ++row) {
 //$ end
@@ -140,8 +141,20 @@ $(i)float *out = $(at("y", "y_step", width));
 //$ body(i)
 //$ if row then
         }
-//$ else
+//$ end
+//$ if of_token or not row then
     }
+//$ end
+//$ end
+//$ -- Makes row `row` of keys and values that of a token.
+//$ local function copy(i, row, of_k, of_v)
+$(i)const float *from_k = $(of_k), *from_v = $(of_v);
+$(i)float *to_k = keys + $(row) * $(width), *to_v = values + $(row) * $(pitch);
+
+//$ for _, letter in ipairs { "k", "v" } do
+//$ over_row(i, width, function(i, at, load, store)
+$(i)$(store("to_" .. letter, at, isa.mul(isa.broadcast("one"), load("from_" .. letter, at))));
+//$ end)
 //$ end
 //$ end
 //$ local q_code = row and "q_code + row * " .. codes_of .. " + token" or "q_code + token"
@@ -235,9 +248,10 @@ $(i)}
    k, v     [tokens] of a head
    k_code   [$(tables)][tokens]
 //$ if window > 0 then
-   keys     [$(window)][$(width)] of the last $(plural(window, "token")) before them, a ring, and likewise
-   values   [$(window)][$(shape.cache.pitch)]
-   codes    [$(tables)][$(window)]
+   keys     [$(shape.cache.rows)][$(width)] of the last $(plural(window, "token")) before them, the oldest in row first % $(window),
+            $(window > 1 and "then of their own first ones, " or "")and likewise
+   values   [$(shape.cache.rows)][$(shape.cache.pitch)]
+   codes    [$(tables)][$(window)], a ring
 //$ end
 //$ if training then
    tables   [$(hash.together)][$(hash.rows)][$(shape.cache.pitch)]: $(plural(hash.together, "table")) at a time, overwritten
@@ -260,6 +274,10 @@ $(i)}
 $(training and "static " or "")void $(symbol)($(attention_parameters))
 {
     const float zero = $hidden(0.0f); /* else its loops are calls of memset */
+//$ if causal and window > 0 then
+    const float one = $hidden(1.0f); /* else its loops are calls of memcpy */
+    const size_t oldest = first % $(window);
+//$ end
 
 //$ if training and training.sparse and causal and window == 0 then
     (void) first; /* the rows that are met are cleared in each call */
@@ -267,11 +285,7 @@ $(training and "static " or "")void $(symbol)($(attention_parameters))
 //$ each(function(i)
 //$ if window > 0 then
 $(i)const float *own = $(at("q", "q_step", width));
-//$ if causal then
-$(i)const size_t here = token + 1 < $(window) ? token + 1 : $(window);
-$(i)const size_t left = $(window) - here < first ? $(window) - here : first, slot = (first - left) % $(window);
-$(i)const size_t part = left < $(window) - slot ? left : $(window) - slot;
-//$ else
+//$ if not causal then
 $(i)const size_t position = first + token, low = position < $(window) ? 0 : position - $(window - 1);
 $(i)const size_t high = position + $(window) < end ? position + $(window) : end;
 //$ end
@@ -281,13 +295,21 @@ $(i)const size_t high = position + $(window) < end ? position + $(window) : end;
 $(i)$(store("out", at, isa.broadcast("zero")));
 //$ end)
 //$ if window > 0 and causal then
-$(i)$(helper)_near(own, k + (token + 1 - here) * k_step, k_step, v + (token + 1 - here) * v_step, v_step, here, out);
-$(i)$(helper)_near(own, keys + slot * $(width), $(width), values + slot * $(pitch), $(pitch), part, out);
-$(i)$(helper)_near(own, keys, $(width), values, $(pitch), left - part, out);
+$(i)$(helper)_near(own, key, key_step, value, value_step, count, out);
 //$ elseif window > 0 then
 $(i)$(helper)_near(own, keys + low * $(width), $(width), values + low * $(pitch), $(pitch), high - low, $(q_code), tokens,
 $(i)    codes + low, out);
 //$ end
+//$ end, causal and window > 0 and function(i)
+//$ local from_row = "(oldest + token + " .. window + 1 .. " - count)"
+$(i)const size_t seen = first + token + 1, count = seen < $(window) ? seen : $(window);
+$(i)const size_t is_first = token + 1 < $(window), key_step = is_first ? $(width) : k_step, value_step = is_first ? $(pitch) : v_step;
+$(i)const float *key = is_first ? keys + $(from_row) * $(width) : k + (token + 1 - count) * k_step;
+$(i)const float *value = is_first ? values + $(from_row) * $(pitch) : v + (token + 1 - count) * v_step;
+
+$(i)if (is_first) {
+//$ copy(i .. "    ", "(oldest + token + " .. window .. ")", "k + token * k_step", "v + token * v_step")
+$(i)}
 //$ end)
 
 //$ if short then
@@ -313,11 +335,10 @@ $(i)    codes + low, out);
         for (size_t token = 0; token < tokens; ++token) {
 //$ if window > 0 then
             if (first + token >= $(window)) { /* one leaves the window */
-                const size_t slot = (first + token) % $(window);
                 const size_t step = token < $(window) ? $(window) : tokens;
-                const uint16_t *own = token < $(window) ? codes + slot : k_code + token - $(window);
+                const uint16_t *own = token < $(window) ? codes + (first + token) % $(window) : k_code + token - $(window);
                 const uint16_t *code = own + table * step;
-                const float *value = token < $(window) ? values + slot * $(pitch) : v + (token - $(window)) * v_step;
+                const float *value = token < $(window) ? values + (oldest + token) * $(pitch) : v + (token - $(window)) * v_step;
 //$ rows_of("                ", "", "into", function(n) return n > 0 and "code[" .. times(n, "step") .. "]" or "code[0]" end)
 
 //$ insert("                ")
@@ -356,20 +377,17 @@ $(i)    codes + low, out);
 //$ end
     }
 //$ if causal and window > 0 then
-    for (size_t token = tokens < $(window) ? 0 : tokens - $(window); token < tokens; ++token) {
-        const size_t slot = (first + token) % $(window);
-        const float one = $hidden(1.0f); /* else its loops are calls of memcpy */
-        const float *from_k = k + token * k_step, *from_v = v + token * v_step;
-        float *key = keys + slot * $(width), *value = values + slot * $(pitch);
-
-//$ for _, pair in ipairs { { "key", "from_k" }, { "value", "from_v" } } do
-//$ over_row("        ", width, function(i, at, load, store)
-$(i)$(store(pair[1], at, isa.mul(isa.broadcast("one"), load(pair[2], at))));
-//$ end)
+    if (oldest + tokens >= $(window)) /* the last $(plural(window, "token")) */
+        for (size_t n = 0; n < $(window); ++n) {
+//$ local function from(letter, kept, step)
+//$     local own = letter .. " + (tokens + n - " .. window .. ") * " .. letter .. "_step"
+//$     return "tokens < " .. window .. " ? " .. kept .. " + (oldest + tokens + n) * " .. step .. " : " .. own
 //$ end
+//$ copy("            ", "((first + tokens) % " .. window .. " + n)", from("k", "keys", width), from("v", "values", pitch))
+        }
+    for (size_t token = tokens < $(window) ? 0 : tokens - $(window); token < tokens; ++token)
         for (size_t table = 0; table < $(tables); ++table)
-            codes[table * $(window) + slot] = k_code[table * tokens + token];
-    }
+            codes[table * $(window) + (first + token) % $(window)] = k_code[table * tokens + token];
 //$ end
 //$ if not training then
     /* y / sqrt(|y|^2 + $(chance.eps_text)^2), of $(tables) times y */

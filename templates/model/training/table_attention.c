@@ -52,8 +52,8 @@ static void $(a.helper)_read_tables(const float *signs, const float *q, const fl
 {
     float *z = scratch, *tables = z + $(a.z);
 //$ if causal then
-    float *ring_keys = tables + $(lsh.together * lsh.rows * pitch), *ring_values = ring_keys + $(lsh.window * w);
-    uint16_t *ring_codes = (uint16_t *) (void *) (ring_values + $(lsh.window * pitch)), *q_code = ring_codes + $(lsh.tables * lsh.window);
+    float *ring_keys = tables + $(lsh.together * lsh.rows * pitch), *ring_values = ring_keys + $(lsh.shape.cache.rows * w);
+    uint16_t *ring_codes = (uint16_t *) (void *) (ring_values + $(lsh.shape.cache.rows * pitch)), *q_code = ring_codes + $(lsh.tables * lsh.window);
     uint16_t *k_code = q_code + $(lsh.tables) * length;
 
     (void) own; /* no token sees those behind it */

@@ -76,8 +76,9 @@ local function cache_of(s, type)
 end
 
 -- That of attention by tables, likewise. Decoders keep for each head the sums of the values that have left the window,
--- [table][row][pitch], of those in it, a ring, keys [window][width], values [window][pitch] and codes [table][window],
--- and, where keys go to the next token, the last one. Encoders keep keys, values and codes of all positions. Parts that
+-- [table][row][pitch], of those in it keys [rows][width], values [rows][pitch] and codes [table][window], a ring, and,
+-- where keys go to the next token, the last one. Rows stand by age, from position % window on, in front of those of the
+-- next call, so that every window lies in one piece. Encoders keep keys, values and codes of all positions. Parts that
 -- are `read` go to the kernel of attention: keys only for a window. In i8 rows are sums in 16 bits of values rounded to
 -- 8: of several tables at a time in a unit of theirs, [table / together], which doubles when a sum leaves -limit ...
 -- limit - 1, so that rows of each of these tables never add up to more than 16 bits.
@@ -107,8 +108,9 @@ local function cache_of_tables(s, type)
         cache.layer_bytes = blob.round_up(at + s.kv_heads * elements * bytes, blob.align)
     end
     local held = s.causal and lsh.window or cache.positions
-    part("keys", "float", 4, held * s.width)
-    part("values", "float", 4, held * cache.pitch)
+    cache.rows = s.causal and math.max(0, 3 * held - 2) or held
+    part("keys", "float", 4, cache.rows * s.width)
+    part("values", "float", 4, cache.rows * cache.pitch)
     -- 32 are read together; without them those of all tables would often lie in the same set of L1.
     if not s.causal then cache.code_pitch = held + 32 end
     part("codes", "uint16_t", 2, lsh.tables * (cache.code_pitch or held))

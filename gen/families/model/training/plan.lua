@@ -546,7 +546,7 @@ local function tables_scratch(lsh, width, lanes)
     local pitch = lsh.shape.cache.pitch
     local floats = 2 * lsh.padded * lanes + lsh.together * lsh.rows * pitch + 4 * line
     if not lsh.shape.causal then return floats + (lsh.tables * lsh.code_pitch + 1) // 2 end
-    return floats + lsh.window * (width + pitch + lsh.tables)
+    return floats + lsh.shape.cache.rows * (width + pitch) + lsh.window * lsh.tables
 end
 
 -- Floats that attention needs for a sequence of `length` filled up to 32, on CPUs with vectors of `lanes`:
