@@ -13,6 +13,14 @@ local score = require "gen.plan.score"
 
 local cover = {}
 
+-- Features that are verified with the vectors of every instruction set.
+local everywhere = {
+    ["attention.kind=lsh"] = true,
+    ["attention.unit=true"] = true,
+    ["attention.shifted"] = true,
+    ["ffn.qkv=true"] = true,
+}
+
 -- Keys that the emitted C does not follow.
 local unseen = { name = true, vocab = true, checkpoint = true }
 
@@ -149,7 +157,7 @@ end
 -- Draws `count` models of a family for every instruction set that it has kernels for. Returns few { set, index } that
 -- have all pairs which occur, in two lists: `quick`, which every suite compiles, and `full`, which one at full strength
 -- does besides; and few to be verified, `verified`: with all single facts on x86, all sets and types of quick models on
--- AArch64, which is emulated. Behind them how many pairs occur.
+-- AArch64, which is emulated, and what is `everywhere` with all vectors. Behind them how many pairs occur.
 local function chosen_of(family, count)
     local rows, by_architecture, verified = {}, {}, {}
     local sets = {}
@@ -193,6 +201,9 @@ local function chosen_of(family, count)
             local f = row.single
             local facts = table.move(f.types, 1, #f.types, 2, { row.set.name })
             if name == "x86" then table.move(f.features, 1, #f.features, #facts + 1, facts) end
+            for _, feature in ipairs(f.features) do
+                if everywhere[feature] then facts[#facts + 1] = f.vectors[1] .. " / " .. feature end
+            end
             list[#list + 1] = { set = row.set, index = row.index, facts = facts, cost = row.seconds }
         end
     end
