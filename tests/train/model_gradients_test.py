@@ -84,7 +84,6 @@ def inferred(m, path, weights, folder, isa, ids):
         return lambda n: np.array([encoder.encode(row[:n], rows=n) for row in ids])
     decoder = Decoder(path, weights, folder, isa)
 
-
     def in_calls(row):
         state = decoder.start()
         return np.concatenate([decoder.prefill_all(state, part) for part in np.split(row, range(CALL, len(row), CALL))])
