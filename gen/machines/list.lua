@@ -31,7 +31,7 @@
 --   tables_at_once tables of integers whose rows are read side by side, by these and by those that go into L2
 --
 -- Transformers:
---   product_prefetch      bytes ahead that products of several tokens prefetch weights; 0: not
+--   product_prefetch      what products of several tokens prefetch, a value of product.prefetch
 --   attention_prefetch, attention_converted   what attention prefetches of a cache that it reads as it is, and of one
 --                  that it converts; values of attention.prefetch
 local copied = require "gen.schema.copied"

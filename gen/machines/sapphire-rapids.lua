@@ -26,7 +26,7 @@ return {
     far_rows = 16,
     tables_at_once = 256,
 
-    product_prefetch = 0,
+    product_prefetch = 1,
     attention_prefetch = 2,
     attention_converted = 2,
 }

@@ -96,7 +96,7 @@ machine_numbers.rows = {
         },
     },
     { name = "tables_at_once", values = { 16, 64, 256 }, shapes = large_integers, tokens = { 1, 128 } },
-    { name = "product_prefetch", values = { 0, 1024, 4096, 8192 }, shapes = { "products" }, tokens = { 16, 128 } },
+    { name = "product_prefetch", values = { 0, 1, 1024, 4096, 8192 }, shapes = { "products" }, tokens = { 16, 128 } },
     { name = "attention_prefetch", values = { 0, 1, 2, 3 }, shapes = { "attention_f32" }, tokens = { 1, 16 } },
     { name = "attention_converted", values = { 0, 1, 2, 3 }, shapes = { "attention_f16" }, tokens = { 1, 16 } },
 }

@@ -28,18 +28,24 @@ static inline void $(helper)_unpack(const $(type.storage) *restrict w, size_t in
     }
 }
 //$ end
-//$ for _, tokens in ipairs(product.several and product.tokens or {}) do
+//$ for at, tokens in ipairs(product.several and product.tokens or {}) do
+//$ local next = at == 1 and product.next -- not beside a rest of the tokens
 
 /* $(product.strip > 1 and product.strip .. " outputs" or "An output") of
-   $(tokens > 1 and tokens .. " tokens" or "a token"), a strip of a panel: y += W x, or y = W x for the first inputs. */
+   $(tokens > 1 and tokens .. " tokens" or "a token"), a strip of a panel: y += W x, or y = W x for the first inputs.$(next and next.doc or "") */
 static inline void $(helper)_of_$(tokens)(const float *restrict x,
     $(tokens > 1 and "size_t x_step, " or "")const $(product.unpacks and "float" or type.storage) *restrict w,
     size_t inputs,
-    float *restrict y, $(tokens > 1 and "size_t y_step, " or "")int first, $(isa.vector) zero)
+    float *restrict y, $(tokens > 1 and "size_t y_step, " or "")int first, $(isa.vector) zero$(next and ", uintptr_t next, size_t step" or ""))
 {
 //$ for t = 0, tokens - 1 do
 //$ for n = 0, product.strip_vectors - 1 do
     $(isa.vector) $(accumulator(t, n)) = first ? zero : $(isa.load_unaligned("y", sum(times(t, "y_step"), n * lanes)));
+//$ end
+//$ end
+//$ for t = 0, next and tokens - 1 or -1 do
+//$ for _, byte in ipairs(next.lines) do
+    $(isa.prefetch_l2("(uintptr_t) " .. (t == 0 and "y" or "(y + " .. times(t, "y_step") .. ")"), byte));
 //$ end
 //$ end
 
@@ -47,6 +53,9 @@ static inline void $(helper)_of_$(tokens)(const float *restrict x,
         const $(product.unpacks and "float" or type.storage) *row = w + $(times("k", product.unpacks and product.strip or panel));
 //$ for line = 0, product.ahead and product.strip_bytes - 1 or -1, 64 do
         $(isa.prefetch_l1("(uintptr_t) row", product.ahead + line));
+//$ end
+//$ if next then
+        $(isa.prefetch_l2("next + k * step", 0));
 //$ end
 //$ add_input("        ", tokens, product.strip_vectors, "k", accumulator)
     }
@@ -197,6 +206,9 @@ $(i)for (size_t panel = 0; panel < panels; ++panel)
     } else {
         for (size_t k = 0; k < inputs; k += $(product.depth)) {
             const size_t depth = inputs - k < $(product.depth) ? inputs - k : $(product.depth);
+//$ if product.next then
+            const size_t step = ($(product.next.share - 1) + tokens) / tokens; /* of the next panel's bytes, for an input */
+//$ end
             for (size_t output = 0; output < panels * $(panel); output += $(product.strip)) {
 //$ if groups then
                 const $(type.storage) *strip = w + output / $(panel) * words + k / $(groups.inputs) * $(groups.words);
@@ -204,6 +216,9 @@ $(i)for (size_t panel = 0; panel < panels; ++panel)
                 const $(type.storage) *strip = w + (output / $(panel) * inputs + k) * $(panel) + output % $(panel);
 //$ end
                 size_t token = 0;
+//$ if product.next then
+                const uintptr_t next = $(product.next.at("(uintptr_t) strip", "inputs", "output", "depth"));
+//$ end
 //$ if product.unpacks then
                 $(helper)_unpack($(listed("strip", groups and "output % " .. panel, "depth", "unpacked")));
 //$ end
@@ -211,7 +226,8 @@ $(i)for (size_t panel = 0; panel < panels; ++panel)
                 $(count == 1 and "for (; token < tokens; ++token)" or "for (; token + " .. count .. " <= tokens; token += " .. count .. ")")
 //$ local x_step, y_step = count > 1 and "x_step", count > 1 and "y_step"
 //$ local strip = product.unpacks and "unpacked" or "strip"
-//$ local given = listed("x + token * x_step + k", x_step, strip, "depth", "y + token * y_step + output", y_step, "k == 0, zero")
+//$ local given = listed("x + token * x_step + k", x_step, strip, "depth", "y + token * y_step + output", y_step, "k == 0, zero",
+//$     product.next and count == product.tokens[1] and "next + token / " .. count .. " * depth * step, step")
                     $(helper)_of_$(count)($(given));
 //$ end
             }

@@ -11,13 +11,14 @@
 //$ end
 //$ local scale = rounded.integers and "const float *restrict scale, " or ""
 //$ local behind = rounded.integers and " const float *restrict scale," or ""
-//$ for _, tokens in ipairs(product.tokens) do
+//$ for at, tokens in ipairs(product.tokens) do
+//$ local next = at == 1 and product.next -- not beside a rest of the tokens
 //$ if tokens > 1 then
 
 /* $(product.strip > 1 and product.strip .. " outputs" or "An output") of $(tokens) tokens, a strip of a panel: sums
-   of all inputs$(rounded.integers and " as integers" or ""), then y in one go. */
+   of all inputs$(rounded.integers and " as integers" or ""), then y in one go.$(next and next.doc or "") */
 static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_step, const uint32_t *restrict w,$(behind)
-    const float *restrict bias, float *restrict y, size_t y_step, size_t words)
+    const float *restrict bias, float *restrict y, size_t y_step, size_t words$(next and ", uintptr_t next, size_t step" or ""))
 {
 //$ if rounded.integers then
     float unit[$(tokens)];
@@ -30,7 +31,15 @@ static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_s
     $(sums.type) $(name(t, n)) = $(sums.start("x[" .. sum(times(t, "x_step"), "words") .. "]"));
 //$ end
 //$ end
+//$ for t = 0, next and tokens - 1 or -1 do
+//$ for _, byte in ipairs(next.lines) do
+    $(isa.prefetch_l2("(uintptr_t) " .. (t == 0 and "y" or "(y + " .. times(t, "y_step") .. ")"), byte));
+//$ end
+//$ end
 //$ local function prefetch(step)
+//$ if next then
+        $(isa.prefetch_l2("next + k * step", 0));
+//$ end
 //$ for line = 0, product.ahead and step * product.strip_bytes - 1 or -1, 64 do
         $(isa.prefetch_l1("(uintptr_t) weights", product.ahead + line));
 //$ end
@@ -193,17 +202,23 @@ $(i)for (size_t panel = 0; panel < panels; ++panel)
 //$ end
 //$ if product.tokens[1] > 1 then
     size_t token = 0;
+//$ if product.next then
+    const size_t step = ($(product.next.share - 1) + tokens) / tokens; /* of the next panel's bytes, for a word of inputs */
+//$ end
 
 //$ -- All tokens of a strip before the next strip: its weights stay in the caches.
     for (size_t output = 0; tokens > 1 && output < panels * $(panel); output += $(product.strip)) {
         const uint32_t *strip = w + output / $(panel) * words * $(panel) + output % $(panel);
+//$ if product.next then
+        const uintptr_t next = $(product.next.at("(uintptr_t) strip", "words", "output", "words"));
+//$ end
         token = 0;
 //$ for _, count in ipairs(product.tokens) do
 //$ if count > 1 then
         for (; token + $(count) <= tokens; token += $(count))
             $(helper)_of_$(count)(x + token * x_step, x_step, strip,
                 $(rounded.integers and "scale + output, " or "")bias + output, y + token * y_step + output, y_step,
-                words);
+                words$(product.next and count == product.tokens[1] and ", next + token / " .. count .. " * words * step, step" or ""));
 //$ end
 //$ end
     }

@@ -24,11 +24,36 @@ local function thirds(count)
     return list
 end
 
+-- What kernels of several tokens prefetch while they multiply by a panel: their share of the next one's weights, some
+-- bytes an input or a word, and where its outputs lie.
+local function next_of(p, type, rounded)
+    local panel = layout.panel
+    local bytes = type.groups and not rounded and 4 * layout.group(type, panel).words // type.groups
+        or panel * (rounded and 4 or type.bytes)
+    local next = {
+        doc = " Prefetches `step` bytes a turn from `next` on, and where the next panel's outputs lie.",
+        share = p.tokens[1] * bytes * p.strip // panel, -- divided by the tokens: of a kernel
+        lines = {}, -- bytes of y, in each line that a strip of the next panel writes
+    }
+    for at = 64, math.max(64, 4 * p.strip), 64 do
+        next.lines[#next.lines + 1] = 4 * panel + at - 1
+    end
+    -- Where the part of them begins that strip `at` prefetches, which begins with `output`: of `inputs` of all `whole`.
+    function next.at(at, whole, output, inputs)
+        local place = at .. " + " .. (type.groups and not rounded and "4 * words" or whole .. " * " .. bytes)
+        if p.strip == panel then return place end
+        local of_output = bytes % panel == 0 and "" or " / " .. panel
+        local factor = bytes % panel == 0 and bytes // panel or bytes
+        return ("%s + %s %% %d * %s * %d%s"):format(place, output, panel, inputs, factor, of_output)
+    end
+    return next
+end
+
 -- The kernels of products by the schedule's choices, of weights of `type`, inputs rounded: as
 -- shape.rounded, or nil, for `isa`:
 --   several tokens  strip_vectors, strip: outputs at a time, in vectors and alone; tokens: how many at a time, falling;
 --                   depth: inputs that stay in cache; unpacks: weights of a strip are converted to floats before, once
---                   for all tokens, unpacked_floats of them
+--                   for all tokens, unpacked_floats of them; next: what next_of says, or false
 --   several         false: there are no such kernels, tokens are given one by one
 --                   of rounded inputs all sums stay in registers: depth says nothing; ahead: bytes from the loads of
 --                   weights to what is prefetched, or false, strip_bytes: those of a step
@@ -50,7 +75,7 @@ function product.plan(choices, isa, type, rounded, one_by_one)
         streams = choices["few.streams"] > 1 and { choices["few.streams"], 1 } or { 1 },
         -- Groups: 0.88 of the time with 1024 or without, from memory (AVX2, Zen 3).
         prefetch = isa.prefetch_l2 and (type.groups and 2048 or choices["few.streams"] > 1 and 1024 or 4096) or false,
-        ahead = choices["product.prefetch"] > 0 and choices["product.prefetch"],
+        ahead = choices["product.prefetch"] > 1 and choices["product.prefetch"],
         tiles = tiles
                 and { word = rounded.tiles, from = 16, gates = math.max(2048, choices["chunk.tokens"]) }
             or nil,
@@ -61,6 +86,7 @@ function product.plan(choices, isa, type, rounded, one_by_one)
     -- Bytes of weights that a step reads of a strip, and one of a token alone of a panel.
     p.strip_bytes = p.strip * (rounded and rounded.rows or 1) * type.bytes
     p.step_bytes = (rounded and rounded.rows or p.unroll) * layout.panel * type.bytes
+    p.next = choices["product.prefetch"] == 1 and next_of(p, type, rounded)
     return p
 end
 

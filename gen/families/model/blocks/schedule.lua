@@ -91,10 +91,13 @@ return space.new({
     },
     {
         key = "product.prefetch",
-        doc = "bytes from the weights of a product of several tokens to those that are prefetched; 0: none",
-        values = function(shape, isa) -- of other types they unpack weights before, and read floats
+        doc = "what products of several tokens prefetch: 1: the next panel's weights and outputs, into L2; 512 and \z
+            more: weights so many bytes ahead; 0: nothing",
+        values = function(shape, isa)
+            if not isa.prefetch_l2 then return { 0 } end
+            -- Of other types they unpack weights before, and read floats.
             local reads = shape.type.plain or shape.rounded
-            return reads and isa.prefetch_l2 and { 0, 512, 1024, 2048, 4096, 8192 } or { 0 }
+            return reads and { 0, 1, 512, 1024, 2048, 4096, 8192 } or { 0, 1 }
         end,
     },
     {
