@@ -8,6 +8,7 @@ local fuzz = require "tests.fuzz.fuzz"
 local host = require "host"
 local isa = require "gen.isa.list"
 local json = require "json"
+local machines = require "gen.machines.list"
 local model = require "gen.families.model_file"
 local program = require "tests.support.program"
 local space = require "gen.families.model.blocks.schedule"
@@ -113,6 +114,19 @@ function test.choices_of_a_transformer()
         { "emit", path, "-o", folder .. "/never", "--schedule", "gather.group=4" }
     )
     check.equal(host.kind(folder .. "/never"), nil)
+end
+
+-- Products that unpack weights before read none so many bytes ahead, and take no other way of prefetching instead.
+function test.prefetches_of_products_follow_the_machine()
+    local path = program.model(folder, "m", "return { name = 'm', layers = 2, vocab = 30, " .. shapes[1] .. " }")
+    for machine, wanted in pairs { generic = { 0, 0 }, zen3 = { 4096, 0 }, ["sapphire-rapids"] = { 1, 1 } } do
+        local sets, found = machines.sets(isa.select "avx2", machine), {}
+        for i, type in ipairs { "f32", "i8" } do
+            local p = model_plan.build(model.load(path), sets, { type = type })
+            found[i] = p.segments[1].plan.variants[1].schedule["product.prefetch"]
+        end
+        check.equal({ machine, found }, { machine, wanted })
+    end
 end
 
 function test.a_bundle_remembers_its_schedule()
