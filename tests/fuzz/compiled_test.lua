@@ -143,6 +143,19 @@ function test.attention_by_tables_imports_nothing()
     refuse(failures)
 end
 
+-- Products of their gates come from a function of their own, which few drawn models have.
+function test.glus_on_a_matrix_engine_have_no_warning()
+    local directory = process.temporary_directory()
+    local path = directory .. "/gated.lua"
+    assert(host.write_file(
+        path,
+        [[return { name = "gated", d = 64, heads = 1, layers = 1, vocab = 9, attention = { context = 40 },
+            ffn = { kind = "glu", f = 64, activation = "silu" } }]]
+    ))
+    local p = model_plan.build(model.load(path), isa.select "amx_int8", { type = "i8", activations = "i8" })
+    refuse(wrong(p, directory, "gcc", "-O1", "-std=c99"))
+end
+
 -- What may be imported: of libgcc, functions of floats where a CPU has no instructions of them; WebAssembly's stack.
 local function known(target, floats)
     return target.soft_float and floats and "^__" or target.object == "wasm" and "^__stack_pointer$" or nil

@@ -104,7 +104,7 @@ static inline void $(helper)_finish($(own))
 //$     gated and "const float *restrict gate",
 //$     stores and "float *restrict y, size_t y_step",
 //$     epilogue and "uint32_t *restrict rounded",
-//$     gated and "size_t words, size_t panel, size_t end, size_t tokens" or "size_t words, size_t panels, size_t tokens"
+//$     gated and "size_t words, size_t panel, size_t until, size_t tokens" or "size_t words, size_t panels, size_t tokens"
 //$ )
 static void $(helper)_by_tiles($(parameters))
 {
@@ -121,7 +121,7 @@ static void $(helper)_by_tiles($(parameters))
         last[n] = none;
     $(isa.tile_configure());
 //$ if gated then
-    for (w += panel * $(panel) * words; panel < end; ++panel, w += $(panel) * words, gate += $(panel)) {
+    for (w += panel * $(panel) * words; panel < until; ++panel, w += $(panel) * words, gate += $(panel)) {
 //$ else
     for (size_t panel = 0; panel < panels; ++panel, w += $(panel) * words) {
 //$ end
