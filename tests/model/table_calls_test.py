@@ -10,7 +10,7 @@ from model_shapes import SHAPES, changed
 from whole import Decoder
 
 # Windows and caches.
-CASES = [(3, "f32"), (16, "i8"), (40, "f32")]
+CASES = [(1, "f32"), (3, "f32"), (16, "i8"), (40, "f32")]
 CUTS = [(1, 2, 14, 19), (12, 24, 36), (30, 31), (2, 5, 21, 22, 40)]
 
 

@@ -52,8 +52,8 @@ static void $(a.helper)_read_tables(const float *signs, const float *q, const fl
 {
     float *z = scratch, *tables = z + $(a.z);
 //$ if causal then
-    float *ring_keys = tables + $(lsh.together * lsh.rows * pitch), *ring_values = ring_keys + $(lsh.shape.cache.rows * w);
-    uint16_t *ring_codes = (uint16_t *) (void *) (ring_values + $(lsh.shape.cache.rows * pitch)), *q_code = ring_codes + $(lsh.tables * lsh.window);
+    float *near_keys = tables + $(lsh.together * lsh.rows * pitch), *near_values = near_keys + $(lsh.shape.cache.rows * w);
+    uint16_t *ring_codes = (uint16_t *) (void *) (near_values + $(lsh.shape.cache.rows * pitch)), *q_code = ring_codes + $(lsh.tables * lsh.window);
     uint16_t *k_code = q_code + $(lsh.tables) * length;
 
     (void) own; /* no token sees those behind it */
@@ -77,7 +77,7 @@ static void $(a.helper)_read_tables(const float *signs, const float *q, const fl
 //$     "q_code",
 //$     causal and near and "k, " .. w,
 //$     causal and "v, v_step, k_code",
-//$     causal and near and "ring_keys, ring_values, ring_codes",
+//$     causal and near and "near_keys, near_values, ring_codes",
 //$     causal and "tables" or (near and "k, " or "") .. "values, k_code",
 //$     (causal or near) and "0",
 //$     causal and "length" or "own, own",
