@@ -42,9 +42,10 @@ local function next_of(p, type, rounded)
     function next.at(at, whole, output, inputs)
         local place = at .. " + " .. (type.groups and not rounded and "4 * words" or whole .. " * " .. bytes)
         if p.strip == panel then return place end
-        local of_output = bytes % panel == 0 and "" or " / " .. panel
-        local factor = bytes % panel == 0 and bytes // panel or bytes
-        return ("%s + %s %% %d * %s * %d%s"):format(place, output, panel, inputs, factor, of_output)
+        local of_output = bytes % panel > 0 and (" * %d / %d"):format(bytes, panel)
+            or bytes > panel and " * " .. bytes // panel
+            or ""
+        return ("%s + %s %% %d * %s%s"):format(place, output, panel, inputs, of_output)
     end
     return next
 end
