@@ -45,9 +45,9 @@ local function products(shape, isa, cpu, choose)
     local of_bf16 = shape.rounded and not shape.rounded.integers
     choose("product.tokens", in_steps and 8 // vectors or of_bf16 and 8 or 12)
     choose("product.depth", 1024)
-    -- Where weights are unpacked before, no weights so many bytes ahead are read.
-    local reads = shape.type.plain or shape.rounded
-    choose("product.prefetch", (reads or cpu.product_prefetch == 1) and cpu.product_prefetch or 0)
+    -- Weights that are converted before are not read so many bytes ahead.
+    local ahead = cpu.product_prefetch > 1
+    choose("product.prefetch", ahead and layout.converts(shape.type, shape.rounded) and 0 or cpu.product_prefetch)
 end
 
 local function attention(shape, isa, cpu, choose)

@@ -54,4 +54,7 @@ function layout.rounded_pitch(inputs, rounded)
     return ((words + line - 1) // line * line) | line
 end
 
+-- Whether products convert weights of `type` to floats before they multiply; rounded: inputs as shape.rounded, or nil.
+function layout.converts(type, rounded) return not type.plain and not rounded end
+
 return layout

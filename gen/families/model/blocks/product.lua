@@ -82,7 +82,7 @@ function product.plan(choices, isa, type, rounded, one_by_one)
             or nil,
     }
     p.strip, p.alone_outputs = p.strip_vectors * lanes, p.alone_vectors * lanes
-    p.unpacks = p.several and not type.plain and not rounded and (p.tokens[1] > 1 or type.groups ~= nil)
+    p.unpacks = p.several and layout.converts(type, rounded) and (p.tokens[1] > 1 or type.groups ~= nil)
     p.unpacked_floats = p.unpacks and p.depth * p.strip or 0
     -- Bytes of weights that a step reads of a strip, and one of a token alone of a panel.
     p.strip_bytes = p.strip * (rounded and rounded.rows or 1) * type.bytes

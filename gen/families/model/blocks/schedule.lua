@@ -95,9 +95,8 @@ return space.new({
             more: weights so many bytes ahead; 0: nothing",
         values = function(shape, isa)
             if not isa.prefetch_l2 then return { 0 } end
-            -- Of other types they unpack weights before, and read floats.
-            local reads = shape.type.plain or shape.rounded
-            return reads and { 0, 1, 512, 1024, 2048, 4096, 8192 } or { 0, 1 }
+            if layout.converts(shape.type, shape.rounded) then return { 0, 1 } end
+            return { 0, 1, 512, 1024, 2048, 4096, 8192 }
         end,
     },
     {
