@@ -168,7 +168,7 @@ local function plan_of_manifest(manifest, path)
     local good, p = pcall(function()
         local row = manifest.profile == "firmware" and target.get(manifest.target) or nil
         if row and manifest.target_flags then row = target.with_flags(row, words_of(manifest.target_flags)) end
-        local family, options = families.of(m), { firmware = row }
+        local family, options = families.of(m), { firmware = row, training = manifest.training }
         if row and not family.firmware then
             error("profile: firmware: is not for " .. families.with_article(family.noun), 0)
         end

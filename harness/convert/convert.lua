@@ -276,7 +276,7 @@ end
 -- Lets model `m`, whose weights are in the file `path`, learn end to end. Returns its tensors as c.made has them, or
 -- nil where that cannot be.
 local function distilled(c, m, path)
-    local start, trained = process.cpu(), plan_of(c, m)
+    local start, trained = process.cpu(), plan_of(c, m, { training = true })
     local obstacle = end_to_end.obstacle(trained)
     if obstacle then
         host.note("lookupc: not distilled end to end: " .. obstacle)

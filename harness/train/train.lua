@@ -54,7 +54,7 @@ local function plan_of(path, options)
         error(string.format("%s: is a %s: train takes whole models with output.head", path, family.noun), 0)
     end
     local sets = runnable.sets(options.isa, family.isa_types(options.type == "bf16" and products or {}))
-    local p = request.plan(path, { sets[#sets] }, {})
+    local p = request.plan(path, { sets[#sets] }, { training = true })
     if not (p.model.output and p.model.output.head) then
         refuse(path, "output.head", "is missing: a model learns by the logits of a head")
     end

@@ -240,6 +240,18 @@ function test.training_names_pitches_and_reads_by_const_pointers()
     check.equal(count > 10 and next(pitches) ~= nil, true)
 end
 
+-- However short a model's context is, rows of tables come into cache once for many tokens; `check` knows that.
+function test.training_gathers_many_sequences_at_once()
+    local folder = program.folder()
+    local path = written("gathers", [[d = 256, heads = 4, layers = 1, vocab = 9, attention = { context = 32, rope = {} },
+        ffn = { kind = "lookup", h = 64, tau = 8, projection = { kind = "bh4", block = 16 }, score = "gelu",
+        neighbours = 2 }, embedding = {}, output = { head = {} }, checkpoint = "mingpt"]])
+    program.works { "emit", path, "--training", "--isa", "avx2", "-o", folder }
+    local text = assert(host.read(folder .. "/gathers_train__avx2.c"))
+    check.equal(text:match "first < tokens; first %+= (%d+)", "2048")
+    program.works { "check", folder }
+end
+
 add("gpt_nano_sort_training", { "emit", model "gpt_nano_sort", "--training" })
 
 -- Small and odd shapes, in which loops end before they begin.

@@ -49,6 +49,7 @@ function family.build(m, isas, options, wanted)
         target = target,
         one_by_one = one_by_one,
         machine = options["for"],
+        training = options.training,
         sequences = options.sequences, -- of blocks, not of the command line
     })
     return plan.build(m, machines.sets(isas, options["for"]), given)

@@ -113,6 +113,7 @@ local function segments_of(p, isas, types, options, at)
             one_by_one = options.one_by_one,
             float_sums = p.float_sums,
             unpadded = options.target ~= nil,
+            training = options.training,
             part = options.part,
             threads = p.threads,
         })
@@ -294,8 +295,8 @@ end
 -- and multiply-out, whether blobs have that projection multiplied out, too;
 -- schedule, the choices wanted by name of the instruction set; machine, the name of that which `isas` are for; facts,
 -- of the tokenizer, without its file; target, a row of gen/plan/target.lua: for its firmware; sequences, of a
--- transformer, part, and one_by_one: as run.build (gen/families/model/blocks/run.lua) takes them; lacks_parts: a model
--- without a part that `type` names, as is timed.
+-- transformer, training, of a whole model, part, and one_by_one: as run.build (gen/families/model/blocks/run.lua) takes
+-- them; lacks_parts: a model without a part that `type` names, as is timed.
 function plan.build(m, isas, options)
     check(m, options)
     local types = types_of.of(options, m)

@@ -53,9 +53,10 @@ local function model_of(m, range)
     return validated.note_part(ffn, m, function(own) return { "ffn", table.unpack(own) } end)
 end
 
--- Choices for every instruction set: codes of a block's chunk of tokens wait in scratch together, and by which matrix
--- they are made is a choice of the block's; a second part has the choices of `first`, whose codes it reads.
-local function choices_of(ffn, isas, block_choices, types, first)
+-- Choices for every instruction set: codes of a block's chunk of tokens wait in scratch together, or in training of all
+-- tokens of a step, and by which matrix they are made is a choice of the block's; a second part has the choices of
+-- `first`, whose codes it reads.
+local function choices_of(ffn, isas, block_choices, types, training, first)
     local wanted = {}
     for i, isa in ipairs(isas) do
         local own = {}
@@ -67,7 +68,7 @@ local function choices_of(ffn, isas, block_choices, types, first)
             local shape, key = plan.shape(ffn, types.tables, types.projection, types.multiplied), "chunk.tokens"
             own["project.dense"] = block_choices[i]["project.dense"]
             for _, choice in ipairs(schedule.legal(shape, isa, schedule.make(shape, isa, own))) do
-                if choice.key == key then
+                if choice.key == key and not training then
                     own[key] = math.min(choice.chosen, schedule.nearest(choice.values, block_choices[i][key]))
                 end
             end
@@ -80,22 +81,22 @@ end
 -- The parts of the FFNs of the blocks of plan `of`: { word, first, count, plan, sections }, of layers first … first +
 -- count - 1. The weights that a layer's kernels call `field` are those of a section: { field, name, first, layers,
 -- stride, step, of, own }, of layers `first` on, `stride` elements apart, `step` of what kernels read; own: not one of
--- another part; of: the section of one layer. choices: of the blocks' schedule, for each of `isas`; unpadded: rows of
--- tables lie close together.
-function block_lookup.parts(of, isas, choices, unpadded)
+-- another part; of: the section of one layer. choices: of the blocks' schedule, for each of `isas`. options: unpadded,
+-- rows of tables lie close together; training, the kernels are also those of training.
+function block_lookup.parts(of, isas, choices, options)
     local parts, m, types, shape = {}, of.model, of.lookup_types, of.shape
     for i, range in ipairs(ranges_of(m, shape)) do
         local ffn, first = model_of(m, range), parts[1]
         local part_names = names.part(of.names, range.word)
         if first then part_names.weights = first.plan.names.weights end
-        local wanted = choices_of(ffn, isas, choices, types, first and first.plan)
+        local wanted = choices_of(ffn, isas, choices, types, options.training, first and first.plan)
         local p = plan.build(ffn, isas, wanted, types.tables.name, types.projection.name, {
             names = part_names,
             x_step = layout.pitch(shape.d),
             y_step = layout.pitch(math.max(shape.made, shape.row)),
             codes_of = first and first.plan,
             one_by_one = of.one_by_one,
-            unpadded = unpadded,
+            unpadded = options.unpadded,
             multiply_out = types.multiplied,
         })
         local part = { word = range.word, first = range.first, count = range.count, plan = p, sections = {} }

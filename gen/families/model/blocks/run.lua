@@ -125,7 +125,7 @@ end
 -- Of blocks that are a part of a model: first_layer, the number of their first layer in the checkpoint;
 -- among: there are other runs, and the schedule is for all;
 -- shared_product(number, isa, product), the name of the model's own kernel for products that are planned so, or nil;
--- float_sums: norms sum in floats instead of doubles; unpadded: rows of tables lie close together; threads: the names {
+-- float_sums: norms sum in floats instead of doubles; unpadded, training: of block_lookup.parts; threads: the names {
 -- ranges, range } of the functions that share a call's tokens among threads of the model's OpenMP build.
 function run.build(m, isas, types, options)
     local first_layer = options.first_layer or 0
@@ -162,7 +162,7 @@ function run.build(m, isas, types, options)
         if options.among then of_set = wanted_of(shape, isa, of_set) end
         choices[i] = schedule.make(shape, isa, of_set)
     end
-    p.parts = shape.lookup and block_lookup.parts(p, isas, choices, options.unpadded) or {}
+    p.parts = shape.lookup and block_lookup.parts(p, isas, choices, options) or {}
     p.before, p.after = steps_of.of(shape, has, p.parts, p.one_by_one)
     if options.part then
         p.maps, p.before, p.after = options.part(p.maps, p.before, p.after, shape)
