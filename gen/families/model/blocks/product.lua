@@ -28,7 +28,7 @@ end
 -- bytes an input or a word, and where its outputs lie.
 local function next_of(p, type, rounded)
     local panel = layout.panel
-    local bytes = type.groups and not rounded and 4 * layout.group(type, panel).words // type.groups
+    local bytes = type.groups and 4 * layout.group(type, panel).words // type.groups
         or panel * (rounded and 4 or type.bytes)
     local next = {
         doc = " Prefetches `step` bytes a turn from `next` on, and where the next panel's outputs lie.",
@@ -40,7 +40,7 @@ local function next_of(p, type, rounded)
     end
     -- Where the part of them begins that strip `at` prefetches, which begins with `output`: of `inputs` of all `whole`.
     function next.at(at, whole, output, inputs)
-        local place = at .. " + " .. (type.groups and not rounded and "4 * words" or whole .. " * " .. bytes)
+        local place = at .. " + " .. (type.groups and "4 * words" or whole .. " * " .. bytes)
         if p.strip == panel then return place end
         local of_output = bytes % panel > 0 and (" * %d / %d"):format(bytes, panel)
             or bytes > panel and " * " .. bytes // panel

@@ -94,7 +94,7 @@ return space.new({
         doc = "what products of several tokens prefetch: 1: the next panel's weights and outputs, into L2; 512 and \z
             more: weights so many bytes ahead; 0: nothing",
         values = function(shape, isa)
-            if not isa.prefetch_l2 then return { 0 } end
+            if not isa.prefetch_l2 or shape.type.groups and shape.rounded then return { 0 } end
             if layout.converts(shape.type, shape.rounded) then return { 0, 1 } end
             return { 0, 1, 512, 1024, 2048, 4096, 8192 }
         end,
