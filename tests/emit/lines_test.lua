@@ -243,9 +243,10 @@ end
 -- However short a model's context is, rows of tables come into cache once for many tokens; `check` knows that.
 function test.training_gathers_many_sequences_at_once()
     local folder = program.folder()
-    local path = written("gathers", [[d = 256, heads = 4, layers = 1, vocab = 9, attention = { context = 32, rope = {} },
+    local path = written("gathers", [[d = 256, heads = 4, layers = 1, vocab = 9,
+        attention = { context = 32, rope = {} }, embedding = {}, output = { head = {} }, checkpoint = "mingpt",
         ffn = { kind = "lookup", h = 64, tau = 8, projection = { kind = "bh4", block = 16 }, score = "gelu",
-        neighbours = 2 }, embedding = {}, output = { head = {} }, checkpoint = "mingpt"]])
+            neighbours = 2 }]])
     program.works { "emit", path, "--training", "--isa", "avx2", "-o", folder }
     local text = assert(host.read(folder .. "/gathers_train__avx2.c"))
     check.equal(text:match "first < tokens; first %+= (%d+)", "2048")
