@@ -91,17 +91,18 @@ static bool is_near(const reference_lsh *lsh, size_t t, size_t s)
     return lsh->expected || (s < t ? t - s : s - t) < lsh->window;
 }
 
-/* The weight of the value of token s for a query of token t, whose codes are q_code and k_code. */
-static double weight_of(const reference_transformer *model, const double *q, const double *k, const size_t *q_code, const size_t *k_code,
-                        size_t t, size_t s)
+/* The exact weight of the value of a key for a query. */
+static double exact_weight(const reference_transformer *model, const double *q, const double *k)
 {
-    const reference_lsh *lsh = &model->lsh;
-    if (is_near(lsh, t, s)) {
-        double product = 0.0;
-        for (size_t i = 0; i < model->width; ++i)
-            product += q[i] * k[i] / (double)model->width;
-        return reference_code_chance(product, lsh->tau);
-    }
+    double product = 0.0;
+    for (size_t i = 0; i < model->width; ++i)
+        product += q[i] * k[i] / (double)model->width;
+    return reference_code_chance(product, model->lsh.tau);
+}
+
+/* The share of the tables in which codes agree. */
+static double share_of(const reference_lsh *lsh, const size_t *q_code, const size_t *k_code)
+{
     size_t agree = 0;
     for (size_t n = 0; n < lsh->tables; ++n)
         agree += q_code[n] == k_code[n];
@@ -145,7 +146,8 @@ static void round_values(const reference_transformer *model, const size_t *k_cod
     }
 }
 
-/* out[width] = the values of the tokens of a sequence that token t sees, by their weights, shortened; far: those that tables hold. */
+/* out[width] = the values of the tokens of a sequence that token t sees, by their weights, shortened; far: as tables hold them, in
+   an encoder also those of near tokens, from which it takes their values as they are. */
 static void attend(const reference_transformer *model, const double *q, const double *k, const double *v, const double *far,
                    const size_t *q_code, const size_t *k_code, size_t t, size_t first, size_t end, double *out)
 {
@@ -153,9 +155,13 @@ static void attend(const reference_transformer *model, const double *q, const do
     double square = 0.0;
     memset(out, 0, width * sizeof *out);
     for (size_t s = first; s < (model->causal ? t + 1 : end); ++s) {
-        const double weight = weight_of(model, q, k + s * step, q_code, k_code + s * code_step, t, s);
-        for (size_t i = 0; i < width; ++i)
-            out[i] += weight * (is_near(&model->lsh, t, s) ? v : far)[s * step + i];
+        const bool near = is_near(&model->lsh, t, s), held = !(model->causal || model->lsh.expected) || !near;
+        const double share = held ? share_of(&model->lsh, q_code, k_code + s * code_step) : 0.0;
+        const double weight = near ? exact_weight(model, q, k + s * step) : share;
+        for (size_t i = 0; i < width; ++i) {
+            const double value = v[s * step + i];
+            out[i] += weight * value + share * (far[s * step + i] - value);
+        }
     }
     for (size_t i = 0; i < width; ++i)
         square += out[i] * out[i];

@@ -117,6 +117,7 @@ local models = {
     last = vectors .. "attention = { kind = 'lsh', context = 40, tau = 2, tables = 6, window = 1 }",
     both_ways = vectors
         .. "attention = { kind = 'lsh', context = 70, rope = {}, shifted = 2, tau = 4, window = 5, causal = false }",
+    near = vectors .. "attention = { kind = 'lsh', context = 40, tau = 2, window = 40, causal = false }",
     whole = "d = 16, heads = 1, layers = 2, vocab = 30, embedding = {}, output = { head = {} }, \z
         attention = { kind = 'lsh', context = 50, tau = 2, window = 40 }, ffn = { kind = 'lookup' }",
     sequences = "d = 16, heads = 2, layers = 2, vocab = 30, embedding = {}, output = { pool = 'mean' }, \z
@@ -153,10 +154,11 @@ function test.all_ways_to_call_it_agree()
     end
 end
 
--- In i8 rows of tables are sums in 16 bits of values rounded to 8.
+-- In i8 rows of tables are sums in 16 bits of values rounded to 8, also where products round their inputs.
 function test.tables_of_short_sums_agree()
-    for _, name in ipairs { "steps", "bare", "both_ways", "sequences" } do
-        program.works(program.with(verifying(name), "--cache", "i8"))
+    for _, name in ipairs { "steps", "bare", "both_ways", "sequences", "last", "near" } do
+        local inputs = (name == "last" or name == "near") and { "--type", "i8", "--activations", "i8" } or {}
+        program.works(program.with(verifying(name), "--cache", "i8", table.unpack(inputs)))
     end
 end
 

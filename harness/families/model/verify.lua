@@ -66,18 +66,29 @@ local function check_products(p, library)
     return wrong
 end
 
--- How far all values of emitted code may be from the answers together, which rounding moves as far as those of
--- sample.unrounded.
-local function together_of(p, sample)
-    local squares, values, layers = 0.0, 0, p.embedding and 1 or 0 -- of embedding and output
+-- How far all values of `answers` of plan `p` together are from those of the sample.
+local function apart_together(p, sample, answers)
+    local squares = 0.0
     for i, answer in ipairs(sample.answers) do
-        local _, _, all = block_reference.difference(sample.unrounded[i].y, answer.y, compare.shape_of(p).d)
-        squares, values = squares + all ^ 2, values + #answer.y // 8
+        local _, _, all = block_reference.difference(answers[i].y, answer.y, compare.shape_of(p).d)
+        squares = squares + all ^ 2
+    end
+    return math.sqrt(squares / #sample.answers)
+end
+
+-- How far all values of emitted code may be from the answers together, which rounding moves as far as those of
+-- sample.unrounded. Attention by tables rounds values in units of its own, others than the reference's.
+local function together_of(p, sample)
+    local values, layers = 0, p.embedding and 1 or 0 -- of embedding and output
+    for _, answer in ipairs(sample.answers) do
+        values = values + #answer.y // 8
     end
     for _, own in ipairs(rules.blocks_of(p)) do
         layers = layers + own.model.layers
     end
-    return compare.moved_together(math.sqrt(squares / #sample.answers), layers, values)
+    local most = compare.moved_together(apart_together(p, sample, sample.unrounded), layers, values)
+    if p.options.cache == "f32" or not rules.has_tables(p.model) then return most end
+    return most + 2 * apart_together(p, sample, sample.answer(nil, "f32"))
 end
 
 -- What a sample of plan `p`, compiled into `library`, is judged by: shape, widths, looks_up, rounded; tolerance, of a
