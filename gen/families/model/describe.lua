@@ -74,17 +74,23 @@ local function held_by(segments)
     return held[2] and table.concat(list, ", ") or held[1] .. " positions"
 end
 
--- What a decoder's attention by tables keeps for a head, and how many positions of exact attention take as many bytes.
+-- How many positions of exact attention take as many bytes as what a decoder's attention by tables keeps for a head.
+local function equivalent_positions(shape)
+    local type = shape.cache.type
+    local position = type.bytes * (shape.width + shape.cache.pitch) + (type.scaled and 8 or 0) -- of exact attention
+    return shape.cache.layer_bytes // (shape.kv_heads * position)
+end
+
+-- What a decoder's attention by tables keeps for a head.
 local function tables_text(shape)
     local lsh, type = shape.lsh, shape.cache.type
-    local position = type.bytes * (shape.width + shape.cache.pitch) + (type.scaled and 8 or 0) -- of exact attention
     return string.format(
         "%d tables of %d rows, %s in %s, as %d positions",
         lsh.tables,
         lsh.rows,
         figures.plural(lsh.window, "token"),
         type.name,
-        shape.cache.layer_bytes // (shape.kv_heads * position)
+        equivalent_positions(shape)
     )
 end
 
@@ -121,14 +127,22 @@ local function break_even(shape)
     return math.floor(tokens / unit + 0.5) * math.tointeger(unit)
 end
 
--- The line on when attention by tables pays off, by add(name, form, ...).
-local function add_break_even(p, add)
+-- Attention by tables of plan `p`, of the first run of blocks that has it: from how many tokens on it pays off, and, of
+-- a decoder, what its tables are as large as; nil: there is none.
+local function by_tables(p)
     for _, segment in ipairs(p.segments) do
-        if segment.plan.shape.lsh then
-            local form = "%d tokens or more, about, are faster than with exact attention in f32"
-            return add("break-even", form, break_even(segment.plan.shape))
+        local shape = segment.plan.shape
+        if shape.lsh then
+            local positions = shape.causal and equivalent_positions(shape) or nil
+            return { break_even = break_even(shape), equivalent_positions = positions }
         end
     end
+end
+
+-- The line on when attention by tables pays off, by add(name, form, ...).
+local function add_break_even(p, add)
+    local form, tables = "%d tokens or more, about, are faster than with exact attention in f32", by_tables(p)
+    if tables then add("break-even", form, tables.break_even) end
 end
 
 -- Adds what blocks whose tables make q, k and v read for a token, by their counts `c`.
@@ -311,7 +325,10 @@ function describe.lines(m, make, options)
 end
 
 function describe.summary(m, make)
-    if not m.embedding then return { model = m, weights = weight_count.of(m) } end
+    if not m.embedding then
+        local tables = m.attention.kind == "lsh" and not plan.misfit(m) and by_tables(make()) or nil
+        return { model = m, weights = weight_count.of(m), tables = tables }
+    end
     local p = make()
     local function memory_of(memory)
         if not memory then return nil end
@@ -326,6 +343,7 @@ function describe.summary(m, make)
         weights = weight_count.of(m),
         context = p.context,
         d_out = p.widths.out,
+        tables = by_tables(p),
         flash = { bytes = p.packed_bytes, parts = json.array(flash_of(p)) },
         state_bytes = p.causal and p.state_bytes or nil,
         scratch = memory_of(p.memory),
