@@ -88,7 +88,8 @@ local function together_of(p, sample)
     end
     local most = compare.moved_together(apart_together(p, sample, sample.unrounded), layers, values)
     if p.options.cache == "f32" or not rules.has_tables(p.model) then return most end
-    return most + 2 * apart_together(p, sample, sample.answer(nil, "f32"))
+    sample.unrounded_cache = sample.unrounded_cache or sample.answer(nil, "f32") -- the same for all instruction sets
+    return most + 2 * apart_together(p, sample, sample.unrounded_cache)
 end
 
 -- What a sample of plan `p`, compiled into `library`, is judged by: shape, widths, looks_up, rounded; tolerance, of a

@@ -67,8 +67,8 @@ local function choices_of(ffn, isas, block_choices, types, training, first)
         else
             local shape, key = plan.shape(ffn, types.tables, types.projection, types.multiplied), "chunk.tokens"
             own["project.dense"] = block_choices[i]["project.dense"]
-            for _, choice in ipairs(schedule.legal(shape, isa, schedule.make(shape, isa, own))) do
-                if choice.key == key and not training then
+            for _, choice in ipairs(training and {} or schedule.legal(shape, isa, schedule.make(shape, isa, own))) do
+                if choice.key == key then
                     own[key] = math.min(choice.chosen, schedule.nearest(choice.values, block_choices[i][key]))
                 end
             end
