@@ -259,13 +259,13 @@ $(i)$(a.helper)_gather_heads($(k), length - shift, one, keys + shift * $(w));
 //$ given = listed(t_given, layer_given, given, y_given, softmax_given, scales_given, shape_given)
 static void $(a.helper)_attend($(given), size_t length, size_t own, float *scratch)
 {
-    const size_t padded = (length + $(strip - 1)) / $(strip) * $(strip);
+    const size_t padded = (length + 31) / 32 * 32;
 //$ if a.shaped then
     const float one = $hidden(1.0f), none = $hidden(0.0f); /* else loops are calls of memcpy and memset */
 //$ else
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 //$ end
-    float *keys = scratch, *key_strips = keys + padded * $(w), *value_strips = key_strips + padded * $(w);
+    float *keys = scratch, *key_strips = keys + padded * $(w), *value_strips = key_strips + padded * $(a.strip_floats);
     float *queries = value_strips + padded * $(a.padded_width), *scores = queries + $(a.rows * w), *packed = scores + $(a.rows) * padded;
 //$ if a.lsh then
     float *signs = packed + $(product.packed_a), *all_queries = signs + $(a.lsh.signs), *tables = all_queries + length * $(w);
@@ -367,14 +367,14 @@ static void $(a.helper)_softmax_back(float *restrict weight, float *restrict d, 
 //$ given = listed(t_given, layer_given, given, softmax_given, scales, shapes, taken)
 static void $(a.helper)_attend_back($(given), size_t length, size_t own, float *scratch)
 {
-    const size_t padded = (length + $(strip - 1)) / $(strip) * $(strip);
+    const size_t padded = (length + 31) / 32 * 32;
 //$ if a.shifted > 0 then
     const float one = $hidden(1.0f), none = $hidden(0.0f); /* else loops are calls of memcpy and memset */
 //$ else
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 //$ end
-    float *keys = scratch, *key_strips = keys + padded * $(w), *value_strips = key_strips + padded * $(w);
-    float *key_rows = value_strips + padded * $(w);
+    float *keys = scratch, *key_strips = keys + padded * $(w), *value_strips = key_strips + padded * $(a.strip_floats);
+    float *key_rows = value_strips + padded * $(a.strip_floats);
     float *dkeys = key_rows + padded * $(a.padded_width), *dvalues = dkeys + padded * $(a.padded_width);
     float *queries = dvalues + padded * $(a.padded_width), *dqueries = queries + $(a.rows * w);
     float *query_strips = dqueries + $(a.rows * a.padded_width), *dy_strips = query_strips + $(a.rows * a.padded_width);

@@ -1,96 +1,22 @@
-//$ takes isa, lanes, helper, product
+//$ takes lanes, helper, product
 //$ local plain, turned = names.macro("TRAIN_PLAIN"), names.macro("TRAIN_ACROSS")
 //$ local set, add = names.macro("TRAIN_SET"), names.macro("TRAIN_ADD")
-//$ local strip, vectors, step = product.strip, product.vectors, product.tokens[1]
-//$ local function accumulator(r, n) return "c" .. r .. "_" .. n end
+//$ local strip = product.strip
 
-/* Dense products C = A B, C += A B. B is copied in strips of $(plural(strip, "column")) that lie side by side,
-   [strip][depth][$(strip)]; up to $(plural(step, "row"))
-   and a strip are summed in registers. Every element is summed in the order of the depth, wherever it stands. */
+/* Dense products C = A B, C += A B. B is copied in strips of $(plural(strip, "column")) that lie side by side. Every element is summed in the
+   order of the depth, wherever it stands. */
 #define $(names.macro("TRAIN_DEPTH")) $(product.depth) /* of a part of a product: a strip of B stays in cache */
 #define $(names.macro("TRAIN_COLUMNS")) $(product.columns) /* of B that are copied together */
 #define $(names.macro("TRAIN_ROWS")) $(product.rows) /* of A that go through all of these strips together */
-//$ local choice = ""
-//$ for n, count in ipairs(product.tokens) do
-//$     choice = choice .. (n < #product.tokens and "rows >= " .. count .. " ? " .. count .. " : " or count)
-//$ end
 
 /* How a matrix lies in memory, [rows][columns] or [columns][rows], and what becomes of what a product is written to. */
 enum { $(plain), $(turned) };
 enum { $(set), $(add) };
-//$ for _, lies_across in ipairs { false, true } do
-//$ for _, count in ipairs(product.tokens) do
-//$ if count > 1 or not lies_across then
-//$ local function element(r)
-//$     return "a[" .. (lies_across and sum(times("k", count), r) or sum(times(r, "a_step"), "k")) .. "]"
-//$ end
-//$ local parameters = listed(
-//$     "const float *restrict a",
-//$     count > 1 and not lies_across and "size_t a_step",
-//$     "const float *restrict b, size_t depth, float *restrict c",
-//$     count > 1 and "size_t c_step",
-//$     "int add"
-//$ )
-
-/* $(plural(count, "row")) of A$(lies_across and ", which lie side by side, [depth][" .. count .. "]," or "") times a strip. */
-static inline void $(helper)_$(lies_across and "across" or "rows")_$(count)($(parameters))
-{
-    const $(isa.vector) zero = $(isa.zero());
-//$ for r = 0, count - 1 do
-//$ for n = 0, vectors - 1 do
-    $(isa.vector) $(accumulator(r, n)) = add ? $(isa.load_unaligned("c", sum(times(r, "c_step"), n * lanes))) : zero;
-//$ end
-//$ end
-
-    for (size_t k = 0; k < depth; ++k) {
-        const float *row = b + k * $(strip);
-//$ for n = 0, vectors - 1 do
-        const $(isa.vector) b$(n) = $(isa.load_unaligned("row", n * lanes));
-//$ end
-//$ for r = 0, count - 1 do
-        const $(isa.vector) a$(r) = $(isa.broadcast(element(r)));
-//$ for n = 0, vectors - 1 do
-        $(accumulator(r, n)) = $(isa.fma("a" .. r, "b" .. n, accumulator(r, n)));
-//$ end
-//$ end
-    }
-//$ for r = 0, count - 1 do
-//$ for n = 0, vectors - 1 do
-    $(isa.store_unaligned("c", sum(times(r, "c_step"), n * lanes), accumulator(r, n)));
-//$ end
-//$ end
-}
-//$ end
-//$ end
-//$ end
-
-/* Copies b[depth][columns] in strips; columns that are missing are zeros. */
-static void $(helper)_pack(const float *restrict b, size_t b_step, size_t depth, size_t columns, float *restrict strips)
-{
-    const float one = $hidden(1.0f), none = $hidden(0.0f); /* else loops are calls of memcpy and memset */
-
-    for (size_t j = 0; j < columns; j += $(strip)) {
-        const size_t count = columns - j < $(strip) ? columns - j : $(strip);
-        for (size_t k = 0; k < depth; ++k, strips += $(strip)) {
-            const float *row = b + k * b_step + j;
-            if (count == $(strip)) {
-//$ for n = 0, vectors - 1 do
-                const $(isa.vector) v$(n) = $(isa.load_unaligned("row", n * lanes));
-//$ end
-//$ for n = 0, vectors - 1 do
-                $(isa.store_unaligned("strips", n * lanes, "v" .. n));
-//$ end
-                continue;
-            }
-            for (size_t i = 0; i < $(strip); ++i)
-                strips[i] = i < count ? one * row[i] : none;
-        }
-    }
-}
+//$ local across = helper .. (product.bf16 and "_turn" or "_pack_across")
 //$ local transpose = lanes > 1 and once("templates/math/transpose.c", { step = strip }) .. "_transpose"
 
-/* Copies b[columns][depth], whose rows are the columns of B, in strips likewise. */
-static void $(helper)_pack_across(const float *restrict b, size_t b_step, size_t depth, size_t columns, float *restrict strips)
+/* Copies b[columns][depth], whose rows are the columns of B, as [strip][depth][$(strip)]; columns that are missing are zeros. */
+static void $(across)(const float *restrict b, size_t b_step, size_t depth, size_t columns, float *restrict strips)
 {
     const float one = $hidden(1.0f), none = $hidden(0.0f); /* else loops are calls of memcpy and memset */
 
@@ -114,49 +40,18 @@ static void $(helper)_pack_across(const float *restrict b, size_t b_step, size_t
 //$ end
     }
 }
-
-/* `count` columns of a[depth][] side by side. */
-static void $(helper)_pack_rows(const float *restrict a, size_t a_step, size_t depth, size_t count, float *restrict packed)
-{
-    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
-
-//$ if lanes > 1 and step < lanes then
-    if (count == $(step)) {
-        for (size_t k = 0; k < depth; ++k, a += a_step, packed += $(step)) {
-            const $(isa.vector) v = $(isa.load_partial("a", 0, step));
-            $(isa.store_partial("packed", 0, step, "v"));
-        }
-        return;
-    }
+//$ if not (product.bf16 and product.bf16.tiles) then
+//$ local choice = ""
+//$ for n, count in ipairs(product.tokens) do
+//$     choice = choice .. (n < #product.tokens and "rows >= " .. count .. " ? " .. count .. " : " or count)
 //$ end
-    for (size_t k = 0; k < depth; ++k, a += a_step, packed += count)
-        for (size_t i = 0; i < count; ++i)
-            packed[i] = one * a[i];
-}
 
 /* How many of `rows` rows go into registers together. */
 static inline size_t $(helper)_rows_of(size_t rows)
 {
     return $(choice);
 }
-
-/* The kernel for `count` rows. */
-static inline void $(helper)_tile(int a_across, size_t count, const float *restrict a, size_t a_step,
-    const float *restrict strip, size_t depth, float *restrict c, size_t c_step, int add)
-{
-//$ for i, name in ipairs { "across", "rows" } do
-    $(i == 1 and "if (a_across) {" or "} else {")
-//$ for n, count in ipairs(product.tokens) do
-        $(n == 1 and "" or n < #product.tokens and "else " or "else")$(n < #product.tokens and "if (count == " .. count .. ")" or "")
-//$ if count == 1 then
-            $(helper)_rows_1(a, strip, depth, c, add);
-//$ else
-            $(helper)_$(name)_$(count)($(listed("a", i == 2 and "a_step", "strip, depth, c, c_step, add")));
 //$ end
-//$ end
-//$ end
-    }
-}
 
 /* Copies rows of the last columns, which fill no strip. */
 static void $(helper)_copy_edge(size_t rows, size_t columns, const float *restrict from, size_t from_step,
@@ -168,44 +63,11 @@ static void $(helper)_copy_edge(size_t rows, size_t columns, const float *restri
         for (size_t i = 0; i < columns; ++i)
             to[row * to_step + i] = one * from[row * from_step + i];
 }
-
-/* C = A B or C += A B for B in strips of `packed_depth` rows, of which the first `depth` count: a[rows][a_step], or
-   a[depth][a_step] if it lies across; packed: $(plural(product.packed_a, "float")), overwritten if it does. */
-static void $(helper)_times_strips(int a_across, size_t rows, size_t columns, size_t depth, const float *restrict a,
-    size_t a_step, const float *restrict strips, size_t packed_depth, float *restrict c, size_t c_step, int add,
-    float *restrict packed)
-{
-    for (size_t first = 0; first < rows; first += $(names.macro("TRAIN_ROWS"))) {
-        const size_t end = rows - first < $(names.macro("TRAIN_ROWS")) ? rows : first + $(names.macro("TRAIN_ROWS"));
-        if (a_across)
-            for (size_t row = first, count; row < end; row += count) {
-                count = $(helper)_rows_of(end - row);
-                $(helper)_pack_rows(a + row, a_step, depth, count, packed + (row - first) * depth);
-            }
-        for (size_t j = 0; j < columns; j += $(strip)) {
-            const float *strip = strips + j * packed_depth;
-            float edge[$(step * strip)];
-            const int whole = columns - j >= $(strip);
-            for (size_t row = first, count; row < end; row += count) {
-                float *to = c + row * c_step + j;
-                const float *from = a_across ? packed + (row - first) * depth : a + row * a_step;
-                count = $(helper)_rows_of(end - row);
-                if (whole) {
-                    $(helper)_tile(a_across, count, from, a_step, strip, depth, to, c_step, add);
-                    continue;
-                }
-                /* the last columns, by way of a whole strip */
-                if (add)
-                    $(helper)_copy_edge(count, columns - j, to, c_step, edge, $(strip));
-                $(helper)_tile(a_across, count, from, a_step, strip, depth, edge, $(strip), add);
-                $(helper)_copy_edge(count, columns - j, edge, $(strip), to, c_step);
-            }
-        }
-    }
-}
 //$ if product.bf16 then
 $(include("templates/model/training/product_bf16.c"))
 //$ else
+$(include("templates/model/training/product_f32.c"))
+//$ end
 
 /* C = A B, or C += A B: a[rows][a_step], or a[depth][a_step] if it lies across; b[depth][b_step], or b[columns][b_step] if it does;
    scratch: $(plural(product.floats, "float")). */
@@ -226,4 +88,3 @@ static void $(helper)_product(int a_across, int b_across, size_t rows, size_t co
         }
     }
 }
-//$ end

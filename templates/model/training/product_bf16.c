@@ -3,22 +3,18 @@
 //$ local counts, pair = own.counts, 2 * lanes
 //$ local function accumulator(r, n) return "c" .. r .. "_" .. n end
 
-/* Dense products C = A B, C += A B whose factors are rounded to bf16, two numbers of the depth to a word; sums are floats. A is copied
-   as [rows][$(own.step)] words, B in strips of $(plural(strip, "column")) that lie side by side, [strip][depth / 2][$(strip)]. Every element
-   is summed in the order of the depth, wherever it stands. */
-#define $(names.macro("TRAIN_BF16_DEPTH")) $(own.depth) /* of a part of a product: its words of B stay in cache */
-#define $(names.macro("TRAIN_BF16_COLUMNS")) $(own.columns) /* of B that are copied together */
-#define $(names.macro("TRAIN_BF16_ROWS")) $(own.rows) /* of A that go through all of these strips together */
+/* Factors are rounded to bf16, two numbers of the depth to a word; sums are floats. A is copied as [rows][$(own.step)] words, B in strips,
+   [strip][depth / 2][$(strip)], of depth / 2 words filled up to a multiple of 16. */
 
-/* b[depth][columns] in strips of `words` words; what is missing is zeros. */
-static void $(helper)_pair(const float *restrict b, size_t b_step, size_t depth, size_t columns, size_t words,
-    uint32_t *restrict strips)
+/* Copies b[depth][columns] in strips; what is missing is zeros. */
+static void $(helper)_pack(const float *restrict b, size_t b_step, size_t depth, size_t columns, void *restrict packed)
 {
     const float one = $hidden(1.0f), none = $hidden(0.0f); /* else loops are calls of memcpy and memset */
+    uint32_t *strips = packed;
 
     for (size_t j = 0; j < columns; j += $(strip)) {
         const size_t count = columns - j < $(strip) ? columns - j : $(strip);
-        for (size_t k = 0; k < 2 * words; k += 2, strips += $(strip)) {
+        for (size_t k = 0; k < (depth + 31) / 32 * 32; k += 2, strips += $(strip)) {
             const float *row = k < depth ? b + k * b_step + j : b, *next = k + 1 < depth ? row + b_step : b;
             float edge[$(2 * strip)];
             if (count < $(strip) || k + 1 >= depth) {
@@ -38,15 +34,16 @@ static void $(helper)_pair(const float *restrict b, size_t b_step, size_t depth,
 }
 
 /* Likewise b[columns][depth], whose rows are the columns of B. */
-static void $(helper)_pair_across(const float *restrict b, size_t b_step, size_t depth, size_t columns, size_t words,
-    uint32_t *restrict strips)
+static void $(helper)_pack_across(const float *restrict b, size_t b_step, size_t depth, size_t columns, void *restrict packed)
 {
+    uint32_t *strips = packed;
+
     for (size_t j = 0; j < columns; j += $(strip))
-        for (size_t k = 0; k < 2 * words; k += 32, strips += $(16 * strip)) {
+        for (size_t k = 0; k < depth; k += 32, strips += $(16 * strip)) {
             const size_t count = columns - j < $(strip) ? columns - j : $(strip), rest = depth - k < 32 ? depth - k : 32;
             float part[$(32 * strip)];
-            $(helper)_pack_across(b + j * b_step + k, b_step, rest, count, part);
-            $(helper)_pair(part, $(strip), rest, $(strip), 16, strips);
+            $(helper)_turn(b + j * b_step + k, b_step, rest, count, part);
+            $(helper)_pack(part, $(strip), rest, $(strip), strips);
         }
 }
 
@@ -157,12 +154,12 @@ static inline void $(helper)_words(size_t count, const uint32_t *restrict a, con
 //$ end
 //$ local words = #counts > 1 and helper .. "_words(count, " or helper .. "_words_" .. counts[1] .. "("
 
-/* C = A B, or C += A B, of rounded rows and strips. */
+/* C = A B, or C += A B, of rounded rows and strips of `strip_words` words, of which `words` count. */
 static void $(helper)_times_words(size_t rows, size_t columns, const uint32_t *restrict a, const uint32_t *restrict strips,
-    size_t words, float *restrict c, size_t c_step, int add)
+    size_t strip_words, size_t words, float *restrict c, size_t c_step, int add)
 {
     for (size_t j = 0; j < columns; j += $(strip)) {
-        const uint32_t *strip = strips + j * words;
+        const uint32_t *strip = strips + j * strip_words;
         const size_t width = columns - j < $(strip) ? columns - j : $(strip);
         for (size_t row = 0, count; row < rows; row += count) {
             float edge[$(counts[1] * strip)], *to = c + row * c_step + j;
@@ -186,33 +183,28 @@ static void $(helper)_times_words(size_t rows, size_t columns, const uint32_t *r
     }
 }
 
-/* C = A B, or C += A B: a[rows][a_step], or a[depth][a_step] if it lies across; b[depth][b_step], or b[columns][b_step] if it does;
-   scratch: $(plural(product.floats, "float")). */
-static void $(helper)_product(int a_across, int b_across, size_t rows, size_t columns, size_t depth,
-    const float *restrict a, size_t a_step, const float *restrict b, size_t b_step, float *restrict c, size_t c_step,
-    int add, float *restrict scratch)
+/* C = A B, or C += A B, for B in strips of `packed_depth` numbers, of which the first `depth` count: a[rows][a_step], or
+   a[depth][a_step] if it lies across; scratch: $(plural(product.packed_a, "word")). */
+static void $(helper)_times_strips(int a_across, size_t rows, size_t columns, size_t depth, const float *restrict a,
+    size_t a_step, const void *restrict strips, size_t packed_depth, float *restrict c, size_t c_step, int add,
+    void *restrict scratch)
 {
-    uint32_t *strips = (uint32_t *) (void *) scratch, *packed = strips + $(own.packed_b);
+    const size_t strip_words = (packed_depth + 31) / 32 * 16;
+    uint32_t *packed = scratch;
 
 //$ if own.tiles then
     $(isa.tile_configure());
 //$ end
-    for (size_t j = 0; j < columns; j += $(names.macro("TRAIN_BF16_COLUMNS"))) {
-        const size_t width = columns - j < $(names.macro("TRAIN_BF16_COLUMNS")) ? columns - j : $(names.macro("TRAIN_BF16_COLUMNS"));
-        for (size_t k = 0; k < depth; k += $(names.macro("TRAIN_BF16_DEPTH"))) {
-            const size_t part = depth - k < $(names.macro("TRAIN_BF16_DEPTH")) ? depth - k : $(names.macro("TRAIN_BF16_DEPTH"));
-            const size_t words = (part + 31) / 32 * 16;
-            if (b_across)
-                $(helper)_pair_across(b + j * b_step + k, b_step, part, width, words, strips);
-            else
-                $(helper)_pair(b + k * b_step + j, b_step, part, width, words, strips);
-            for (size_t row = 0; row < rows; row += $(names.macro("TRAIN_BF16_ROWS"))) {
-                const size_t some = rows - row < $(names.macro("TRAIN_BF16_ROWS")) ? rows - row : $(names.macro("TRAIN_BF16_ROWS"));
-                const size_t all = (some + $(own.whole - 1)) / $(own.whole) * $(own.whole);
-                $(helper)_round_rows(a_across, a_across ? a + k * a_step + row : a + row * a_step + k, a_step, part, some, all, words,
-                    packed);
-                $(helper)_times_words(some, width, packed, strips, words, c + row * c_step + j, c_step, add || k > 0);
-            }
+    for (size_t k = 0; k < depth; k += $(names.macro("TRAIN_DEPTH"))) {
+        const size_t part = depth - k < $(names.macro("TRAIN_DEPTH")) ? depth - k : $(names.macro("TRAIN_DEPTH"));
+        const size_t words = (part + 31) / 32 * 16;
+        const uint32_t *b = (const uint32_t *) strips + k / 2 * $(strip);
+        for (size_t row = 0; row < rows; row += $(names.macro("TRAIN_ROWS"))) {
+            const size_t some = rows - row < $(names.macro("TRAIN_ROWS")) ? rows - row : $(names.macro("TRAIN_ROWS"));
+            const size_t all = (some + $(own.whole - 1)) / $(own.whole) * $(own.whole);
+            $(helper)_round_rows(a_across, a_across ? a + k * a_step + row : a + row * a_step + k, a_step, part, some, all, words,
+                packed);
+            $(helper)_times_words(some, columns, packed, b, strip_words, words, c + row * c_step, c_step, add || k > 0);
         }
     }
 //$ if own.tiles then

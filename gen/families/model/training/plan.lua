@@ -18,7 +18,7 @@ local training = {}
 
 local line = blob.align // 4 -- floats of a cache line
 local head_rows = 512 -- tokens whose logits are held at a time
-local query_rows = 48 -- queries of a head whose scores are held at a time
+local query_rows = { f32 = 48, bf16 = 64 } -- queries of a head whose scores are held at a time, by the type of products
 -- Where weights start: what blocks add to their input is small at first. Without skip connections they pass on its
 -- variance. Shaped attention beside the FFN passes on its input, as a skip connection does.
 local tables_beside_skip = 0.02
@@ -414,20 +414,21 @@ local function lay_out(t, at)
     return at + region
 end
 
--- What attention of a segment takes.
-local function attention_of(segment, constants, helper)
+-- What attention of a segment takes; type: of the factors of products.
+local function attention_of(segment, constants, helper, type)
     local m, shape, lsh = segment.plan.model, segment.plan.shape, segment.plan.shape.lsh
     local a = {
         helper = helper,
         width = shape.width,
         padded_width = blob.round_up(shape.width, 32),
+        strip_floats = math.max(shape.width, blob.round_up(shape.width, 32) // 2), -- of a key, in f32 or in bf16
         heads = shape.heads,
         kv_heads = shape.kv_heads,
         group = shape.group,
         causal = shape.causal,
         window = shape.window,
         scale = lsh and 1 / shape.width or shape.scale,
-        rows = query_rows,
+        rows = query_rows[type],
         shifted = shape.shifted,
         unit = shape.unit or lsh ~= nil, -- whose scores are times a factor of each head if `scaled`
         scaled = shape.unit,
@@ -511,20 +512,19 @@ local function refuse_untrainable(p)
     end
 end
 
--- Dense products whose factors are rounded to bf16, by a matrix engine if `isa` has one, beside those of `product`.
-local function rounded_product(isa, product)
+-- Rounds the factors of products `product` to bf16, which a matrix engine multiplies if `isa` has one.
+local function round_factors(isa, product)
     words.demand(isa, { "bf16_products" }, "--training in bf16")
-    local own = { tiles = isa.tile_dot_bf16 ~= nil, depth = 512, columns = 1024, counts = product.tokens }
-    if own.tiles then own.counts = { 32 } end
-    own.rows = own.tiles and 96 or product.rows
-    own.whole = own.tiles and 32 or isa.lanes
-    own.step = own.depth // 2 + 16 -- words; not at powers of two, which would drive each other out of the cache
-    own.packed_b = own.depth // 2 * own.columns
-    product.floats = math.max(product.floats, own.packed_b + own.rows * own.step)
-    return own
+    local own = { tiles = isa.tile_dot_bf16 ~= nil, counts = product.tokens, whole = isa.lanes }
+    if own.tiles then
+        own.counts, own.whole, product.rows = { 32 }, 32, 32 -- rows that lie in L1, together with a strip
+    end
+    product.bf16, product.depth = own, 512
+    own.step = product.depth // 2 + 16 -- words; not at powers of two, which would drive each other out of the cache
+    product.packed_a, product.packed_b = product.rows * own.step, product.depth // 2 * product.columns
 end
 
--- Products of all kinds for `isa`; type: that of the factors of dense ones.
+-- Products for `isa`; type: that of their factors.
 local function product_of(isa, type)
     local product = { depth = 256, columns = 1024, tokens = { 12, 4, 1 }, vectors = 2 }
     if isa.lanes == 1 then
@@ -536,8 +536,8 @@ local function product_of(isa, type)
     product.strip = product.vectors * isa.lanes
     product.packed_b = product.depth * product.columns
     product.packed_a = product.depth * product.rows
-    product.floats = product.packed_b + product.packed_a
-    product.bf16 = type == "bf16" and rounded_product(isa, product)
+    if type == "bf16" then round_factors(isa, product) end
+    product.floats = product.packed_a + product.packed_b
     return product
 end
 
@@ -555,7 +555,7 @@ local function attention_scratch(a, product, lanes)
     local w, padded = a.width, a.padded_width
     local need = {
         fixed = filled(line + 2 * a.rows * w + 3 * a.rows * padded + product.packed_a),
-        each = 3 * w + 3 * padded + 2 * a.rows,
+        each = w + 2 * a.strip_floats + 3 * padded + 2 * a.rows,
     }
     local lsh = a.lsh
     if lsh then
@@ -623,7 +623,7 @@ local function add_segment(p, t, i, c, tables, constants)
         end
     end
     own.stride = own.stride or c.at - own.base
-    own.attention = attention_of(segment, constants, p.names.model .. "_train_" .. segment.word)
+    own.attention = attention_of(segment, constants, p.names.model .. "_train_" .. segment.word, t.type)
     t.segments[i], t.by_tables = own, t.by_tables or own.attention.lsh ~= nil
 end
 
