@@ -76,11 +76,13 @@ function test.plan_says_what_tables_cost()
     local refused = { "plan", folder .. "/cost.lua", "--cache", "f16" }
     program.refuses(2, '--cache: f16: must be f32 or i8 with attention.kind = "lsh"', refused)
     check.matches(printed(true), "16 tables of 256 rows, 16 tokens in f32, as 2095 positions")
-    check.matches(printed(true), "break%-even +200 tokens")
+    check.matches(printed(true), "break%-even +200 tokens[^\n]* in f32\n")
     check.matches(printed(false), "break%-even +120 tokens")
     local function tables(causal) return json.decode(printed(causal, "--json")).tables end
     check.equal(tables(true), { break_even = 200, equivalent_positions = 2095 })
     check.equal(tables(false), { break_even = 120 })
+    text = text:gsub("2048", "128")
+    check.matches(printed(true), "break%-even +200 tokens[^\n]* in f32; a context has 128\n")
 end
 
 function test.headers_and_plans_say_what_is_kept_of_tokens()

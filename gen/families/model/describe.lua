@@ -128,21 +128,24 @@ local function break_even(shape)
 end
 
 -- Attention by tables of plan `p`, of the first run of blocks that has it: from how many tokens on it pays off, and, of
--- a decoder, what its tables are as large as; nil: there is none.
+-- a decoder, what its tables are as large as; and their model. nil: there is none.
 local function by_tables(p)
     for _, segment in ipairs(p.segments) do
         local shape = segment.plan.shape
         if shape.lsh then
             local positions = shape.causal and equivalent_positions(shape) or nil
-            return { break_even = break_even(shape), equivalent_positions = positions }
+            return { break_even = break_even(shape), equivalent_positions = positions }, segment.plan.model
         end
     end
 end
 
 -- The line on when attention by tables pays off, by add(name, form, ...).
 local function add_break_even(p, add)
-    local form, tables = "%d tokens or more, about, are faster than with exact attention in f32", by_tables(p)
-    if tables then add("break-even", form, tables.break_even) end
+    local form, tables, m = "%d tokens or more, about, are faster than with exact attention in f32%s", by_tables(p)
+    if not tables then return end
+    local context = m.attention.context
+    local never = tables.break_even > context and string.format("; a context has %d", context) or ""
+    add("break-even", form, tables.break_even, never)
 end
 
 -- Adds what blocks whose tables make q, k and v read for a token, by their counts `c`.
