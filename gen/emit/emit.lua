@@ -275,7 +275,8 @@ end
 function emit.add_training(p, type)
     local family = families.get(p.family)
     if not family.training then
-        misuse("--training: " .. p.model.name .. ": is not for " .. families.with_article(family.noun))
+        local line = families.not_for(family, function(row) return row.training end)
+        misuse("--training: " .. p.model.name .. ": " .. line)
     end
     family.training.add(p, type)
 end

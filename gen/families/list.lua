@@ -81,14 +81,15 @@ end
 function families.with_article(noun) return (noun:find "^[aeiou]" and "an " or "a ") .. noun end
 local with_article = families.with_article
 
--- Those that take the option --`name`: "a transformer or a whole model".
-local function takers(name)
+-- "is for a transformer or a whole model, not for a tokenizer": the families that do, and `family`, which does not.
+function families.not_for(family, does)
     local nouns = {}
-    for _, family in ipairs(families.rows) do
-        if family.takes_option[name] then nouns[#nouns + 1] = with_article(family.noun) end
+    for _, other in ipairs(families.rows) do
+        if does(other) then nouns[#nouns + 1] = with_article(other.noun) end
     end
     local last = table.remove(nouns)
-    return #nouns > 0 and table.concat(nouns, ", ") .. " or " .. last or last
+    local takers = #nouns > 0 and table.concat(nouns, ", ") .. " or " .. last or last
+    return string.format("is for %s, not for %s", takers, with_article(family.noun))
 end
 
 -- Whether `family` takes the option --`name` beside the others of `options`.
@@ -105,7 +106,7 @@ function families.check_options(family, options)
     for _, other in ipairs(families.rows) do
         for _, name in ipairs(other.options) do
             local line = not family.takes_option[name]
-                    and string.format("is for %s, not for %s", takers(name), with_article(family.noun))
+                    and families.not_for(family, function(row) return row.takes_option[name] end)
                 or excluded and excluded[name] and "cannot be given beside " .. because
             if line and says(name, options[name]) then
                 misuse(string.format("--%s: %s: %s", name, tostring(options[name]), line))

@@ -186,6 +186,8 @@ function test.what_training_does_not_know_is_refused()
     refused("t.attention.cache = 'k'", 'attention.cache = "k": cannot be trained: fuse makes it of a trained model')
     refused("t.attention.window, t.attention.full_layers = 9, { 1 }", "attention.full_layers: cannot be trained: all")
     refused("t.checkpoint, t.norm.kind = 'gemma', 'rmsnorm'", 'checkpoint = "gemma": cannot be trained: its files hold')
+    local blocks = { "emit", "gen/models/tiny_skipless.lua", "--training", "-o", folder .. "/untrained" }
+    refuses(2, "is for a LookupFFN or a whole model, not for a transformer", blocks)
 end
 
 function test.schedules_are_those_of_each_run_of_blocks()
