@@ -185,8 +185,9 @@ def q_k_and_v_out_of_tables_learn():
 def products_in_bf16_learn():
     """Within what rounding the factors costs, which is seen; the same on every instruction set, but for the order of sums."""
     good = True
-    for name in ("gpt", "wide heads", "tables"):
-        first, m = None, SHAPES[name]
+    heads_of_32 = changed(SHAPES["gpt"], d=64, heads=2)  # rows of a head are as far apart as what is rounded at once
+    for name, m in ("gpt", SHAPES["gpt"]), ("heads of 32", heads_of_32), ("wide heads", SHAPES["wide heads"]), ("tables", SHAPES["tables"]):
+        first = None
         tensors, ids, targets, loss, gradients = chosen(m, 0)
         for isa in ("scalar", instruction_sets("tile_dot_bf16")[-1]):
             with tempfile.TemporaryDirectory() as folder:

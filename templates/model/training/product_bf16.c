@@ -58,23 +58,24 @@ static void $(helper)_round_rows(int a_across, const float *restrict a, size_t a
             const int whole = row + $(lanes) <= rows && k + $(pair) <= depth;
             const float *from = a_across ? a + k * a_step + row : a + row * a_step + k;
             float part[$(lanes * pair)];
+            const float *of = part;
             size_t step = $(pair);
-            if (whole && !a_across)
+            if (whole && !a_across) {
+                of = from;
                 step = a_step;
 //$ if lanes > 1 then
 //$ local transpose = once("templates/math/transpose.c", { step = strip }) .. "_transpose"
-            else if (whole) {
+            } else if (whole) {
                 $(transpose)(from, a_step, part);
                 $(transpose)(from + $(lanes) * a_step, a_step, part + $(lanes));
-            }
 //$ end
-            else
+            } else {
                 for (size_t r = 0; r < $(lanes); ++r)
                     for (size_t i = 0; i < $(pair); ++i) {
                         const int some = row + r < rows && k + i < depth;
                         part[r * $(pair) + i] = some ? one * (a_across ? from[i * a_step + r] : from[r * a_step + i]) : none;
                     }
-            const float *of = step == $(pair) ? part : from;
+            }
             for (size_t r = 0; r < $(lanes); ++r) {
                 const $(isa.vector) first = $(isa.load_unaligned("of", "r * step")), second = $(isa.load_unaligned("of", "r * step + " .. lanes));
                 $(isa.store_bf16("packed", times("(row + r)", own.step) .. " + k / 2", "first", "second"));
