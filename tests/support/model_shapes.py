@@ -96,7 +96,7 @@ def drawn(number):
         return bool(random.random() < share)
 
     family = one_of("llama", "llama", "gpt_neox", "mingpt", "gpt2", "roberta", "roberta")
-    heads, width = one_of(1, 2, 3, 4), one_of(4, 6, 8, 12)
+    heads, width = one_of(1, 2, 3, 4), one_of(4, 6, 8, 12, 32)
     m = {"name": "m", "d": heads * width, "heads": heads, "layers": one_of(1, 2, 3), "vocab": one_of(29, 33, 48), "checkpoint": family}
     if family in ("llama", "roberta"):
         m["kv_heads"] = one_of(*[n for n in range(1, heads + 1) if heads % n == 0])
@@ -148,4 +148,8 @@ def drawn(number):
         for key in ("shaped", "scale", "window"):
             a.pop(key, None)
         a |= {"kind": "lsh", "tables": one_of(1, 3, 16), "tau": one_of(1, 2, 4), "window": one_of(0, 1, 5, 50), "eps": one_of(0.3, 0.01)}
+    elif "scale" not in a and often(0.3):
+        a["unit"] = True
+    if often(0.3):
+        a["shifted"] = 1 + int(random.integers(m.get("kv_heads", heads)))
     return m
