@@ -311,7 +311,7 @@ local commands = {
                 name = "single-file",
                 doc = "one C file beside the header, which needs no compiler flags; gcc and clang",
             },
-            { name = "training", doc = "also <model>_train.h and C files that train the weights, in float32" },
+            { name = "training", doc = "also <model>_train.h and C files that train the weights" },
             { name = "linked", doc = "also <model>_linked.h and .c, which make the blob a part of the program" },
             {
                 name = "fixed-names",
