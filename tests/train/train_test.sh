@@ -87,7 +87,7 @@ fi
 # it tells of a validation, once that is saved.
 mkfifo pipe
 exec 5<>pipe
-head -c 65536 /dev/zero >&5
+dd if=/dev/zero of=pipe bs=512 oflag=nonblock 2>errors || true # until it is full, however much that is
 for more in "" --resume; do
     touch begun
     "${train[@]}" --evaluate 45 --save-every 1h -o held.safetensors --threads 2 ${more:+"$more"} >pipe 2>errors &
