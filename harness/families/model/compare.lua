@@ -111,32 +111,33 @@ function compare.moved_tolerance(tolerance, moved, answers, m, d_ffn)
     return math.max(tolerance, math.min(kernels_round * why.float32, most_moved), 2 * (why.cache or 0)), why
 end
 
--- What is wrong with a result, or nil; behind it true, if only all values together are off. found: { off, tolerance,
--- why }: how far its rows are from the reference and may be, why of moved_tolerance or nil; all, together: the same of
--- all values together, the latter of moved_together; nil: not compared.
+-- What is wrong with a result, or nil; behind it true if that may be chance: only all values together are off, or rows
+-- are where found.flips. found: { off, tolerance, why }: how far its rows are from the reference and may be, why of
+-- moved_tolerance or nil; flips: whether what was rounded in another way may flip codes of attention by tables; all,
+-- together: the same of all values together, the latter of moved_together; nil: not compared.
 function compare.fault(found, all, together)
     if not (found.off <= found.tolerance) then
         local text = string.format("relative error %.2g: must be at most %.2g", found.off, found.tolerance)
-        if not found.why then return text end
+        if not found.why then return text, found.flips end
         local form = "%s; rounding to float32 alone moves a row of this model by up to %.2g"
-        return form:format(text, found.why.float32)
+        return form:format(text, found.why.float32), found.flips
     elseif together and all and all > together then
         return string.format("all values together are off by %.2g: rounding alone by at most %.2g", all, together), true
     end
 end
 
--- The results of check(prepared), which returns a list, and the set of the numbers of those where only all values
--- together are off. An input half-way between two numbers does that, too, where it is of a token that most others
--- attend to. That is rare: an error shows in `more_samples` more samples as well.
+-- The results of check(prepared), which returns a list, and the set of the numbers of those that are wrong by chance
+-- unless they are in each sample. An input half-way between two numbers puts all values together off, too, where it is
+-- of a token that most others attend to. That is rare: an error shows in `more_samples` more samples as well.
 local more_samples = 2
 function compare.settled(prepared, check)
-    local results, off_together = check(prepared)
+    local results, unsettled = check(prepared)
     for _ = 1, more_samples do
-        if not next(off_together) then break end
+        if not next(unsettled) then break end
         prepared = prepared.other()
         local others, still_off = check(prepared)
-        for i in pairs(off_together) do
-            results[i].ok, results[i].message, off_together[i] = others[i].ok, others[i].message, still_off[i]
+        for i in pairs(unsettled) do
+            results[i].ok, results[i].message, unsettled[i] = others[i].ok, others[i].message, still_off[i]
         end
     end
     return results

@@ -93,11 +93,13 @@ local function together_of(p, sample)
 end
 
 -- What a sample of plan `p`, compiled into `library`, is judged by: shape, widths, looks_up, rounded; tolerance, of a
--- row, and together, of all values, nil: it is not asked; watched: what sees lookup FFNs at work, false: nothing does;
--- wrong: what is wrong with products alone, nil: nothing; why, of compare.moved_tolerance, nil: it is not needed.
+-- row, and together, of all values, nil: it is not asked; flips: of compare.fault; watched: what sees lookup FFNs at
+-- work, false: nothing does; wrong: what is wrong with products alone, nil: nothing; why, of compare.moved_tolerance,
+-- nil: it is not needed.
 local function judged_by(p, library, sample)
     local runs = rules.blocks_of(p)
     local by = { tolerance = 0, widths = {}, shape = compare.shape_of(p), rounded = p.shape.rounded }
+    by.flips = rules.has_tables(p.model) and (by.rounded ~= nil or p.options.cache ~= "f32")
     for i, own in ipairs(runs) do
         by.tolerance, by.widths[i] = math.max(by.tolerance, reference.tolerance(own.shape)), own.shape.d
         by.looks_up = by.looks_up or own.shape.lookup
@@ -164,17 +166,18 @@ end
 -- reference for one sample: a list of results, one for each way to call it, and what compare.settled wants.
 local function check_sample(p, library, sample, threads)
     local by = judged_by(p, library, sample)
-    local results, off_together, row_off
+    local results, unsettled, row_off
     local function check(way)
         local y, notes = way.run(by.watched or nil)
         local found = y and found_of(p, sample, by, way, y, notes)
             or { activations_err = by.activations_err, wrong = notes }
-        local fault, only_together = y and by.wrong or found.wrong, nil
+        local fault, chance = y and by.wrong or found.wrong, nil
         row_off = row_off or y and not (found.off <= found.tolerance)
         if not fault then
-            fault, only_together = compare.fault(found, found.all, by.together)
+            found.flips = by.flips
+            fault, chance = compare.fault(found, found.all, by.together)
         end
-        off_together[#results + 1] = only_together
+        unsettled[#results + 1] = chance or nil
         local result = result_of(p, sample, way.name, found, fault)
         if p.embedding then
             result.rel_err = found.off
@@ -186,7 +189,7 @@ local function check_sample(p, library, sample, threads)
         results[#results + 1] = result
     end
     local function check_ways()
-        results, off_together, row_off = {}, {}, false
+        results, unsettled, row_off = {}, {}, false
         for _, way in ipairs(sample.ways(p, library, threads)) do
             check(way)
         end
@@ -197,7 +200,7 @@ local function check_sample(p, library, sample, threads)
         by.tolerance, by.why = compare.moved_tolerance(by.tolerance, sample.moved, sample.answers, by.shape)
         check_ways()
     end
-    return results, off_together
+    return results, unsettled
 end
 
 -- Compares plan `p`, for one instruction set and compiled into `library` for up to `threads` threads (default 1), with
