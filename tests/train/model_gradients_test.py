@@ -183,11 +183,12 @@ def q_k_and_v_out_of_tables_learn():
 
 
 def products_in_bf16_learn():
-    """Within what rounding the factors costs, which is seen; the same on every instruction set, but for the order of sums."""
+    """Within what rounding the factors costs, which is seen; the same on every instruction set, but for the order of sums, which may flip a
+    code of a random model."""
     good = True
     heads_of_32 = changed(SHAPES["gpt"], d=64, heads=2)  # rows of a head are as far apart as what is rounded at once
     cases = [("heads of 32", heads_of_32, 4e-2), ("wide heads", SHAPES["wide heads"], 4e-2), ("tables", SHAPES["tables"], 4e-2)]
-    cases += [(f"random {number}", drawn(number), 1) for number in range(effort("train_shapes"))]
+    cases += [(f"random {number}", drawn(number), 2) for number in range(effort("train_shapes"))]
     for name, m, most in cases:
         first = None
         tensors, ids, targets, loss, gradients = chosen(m, 0)
@@ -201,7 +202,7 @@ def products_in_bf16_learn():
             first = first or found
             unlike = worst_difference(found, first)[0]
             print(f"{name:14} in bf16 {isa:11} gradients {error:.1e} ({which}), beside scalar {unlike:.1e}")
-            good = good and 1e-3 < error < most and unlike < 2e-2
+            good = good and 1e-4 < error < most and unlike < most / 10
     return good
 
 
