@@ -111,16 +111,21 @@ function compare.moved_tolerance(tolerance, moved, answers, m, d_ffn)
     return math.max(tolerance, math.min(kernels_round * why.float32, most_moved), 2 * (why.cache or 0)), why
 end
 
+-- Values that tables round may flip codes of the next layer's tables in kernels, and none in the reference. They move a
+-- row by less than this.
+local most_flipped = 0.3
+
 -- What is wrong with a result, or nil; behind it true if that may be chance: only all values together are off, or rows
--- are where found.flips. found: { off, tolerance, why }: how far its rows are from the reference and may be, why of
--- moved_tolerance or nil; flips: whether what was rounded in another way may flip codes of attention by tables; all,
--- together: the same of all values together, the latter of moved_together; nil: not compared.
-function compare.fault(found, all, together)
+-- by codes that flip. found: { off, tolerance, why }: how far its rows are from the reference and may be, why of
+-- moved_tolerance or nil; all, together: the same of all values together, the latter of moved_together; nil: not
+-- compared; flips: whether codes may.
+function compare.fault(found, all, together, flips)
     if not (found.off <= found.tolerance) then
         local text = string.format("relative error %.2g: must be at most %.2g", found.off, found.tolerance)
-        if not found.why then return text, found.flips end
+        local chance = flips and found.off < most_flipped or nil
+        if not found.why then return text, chance end
         local form = "%s; rounding to float32 alone moves a row of this model by up to %.2g"
-        return form:format(text, found.why.float32), found.flips
+        return form:format(text, found.why.float32), chance
     elseif together and all and all > together then
         return string.format("all values together are off by %.2g: rounding alone by at most %.2g", all, together), true
     end

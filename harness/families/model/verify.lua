@@ -76,6 +76,9 @@ local function apart_together(p, sample, answers)
     return math.sqrt(squares / #sample.answers)
 end
 
+-- Whether values that tables of plan `p` hold are rounded.
+local function rounds_tables(p) return p.options.cache ~= "f32" and rules.has_tables(p.model) end
+
 -- How far all values of emitted code may be from the answers together, which rounding moves as far as those of
 -- sample.unrounded. Attention by tables rounds values in units of its own, others than the reference's.
 local function together_of(p, sample)
@@ -87,19 +90,17 @@ local function together_of(p, sample)
         layers = layers + own.model.layers
     end
     local most = compare.moved_together(apart_together(p, sample, sample.unrounded), layers, values)
-    if p.options.cache == "f32" or not rules.has_tables(p.model) then return most end
+    if not rounds_tables(p) then return most end
     sample.unrounded_cache = sample.unrounded_cache or sample.answer(nil, "f32") -- the same for all instruction sets
     return most + 2 * apart_together(p, sample, sample.unrounded_cache)
 end
 
 -- What a sample of plan `p`, compiled into `library`, is judged by: shape, widths, looks_up, rounded; tolerance, of a
--- row, and together, of all values, nil: it is not asked; flips: of compare.fault; watched: what sees lookup FFNs at
--- work, false: nothing does; wrong: what is wrong with products alone, nil: nothing; why, of compare.moved_tolerance,
--- nil: it is not needed.
+-- row, and together, of all values, nil: it is not asked; watched: what sees lookup FFNs at work, false: nothing does;
+-- wrong: what is wrong with products alone, nil: nothing; why, of compare.moved_tolerance, nil: it is not needed.
 local function judged_by(p, library, sample)
     local runs = rules.blocks_of(p)
     local by = { tolerance = 0, widths = {}, shape = compare.shape_of(p), rounded = p.shape.rounded }
-    by.flips = rules.has_tables(p.model) and (by.rounded ~= nil or p.options.cache ~= "f32")
     for i, own in ipairs(runs) do
         by.tolerance, by.widths[i] = math.max(by.tolerance, reference.tolerance(own.shape)), own.shape.d
         by.looks_up = by.looks_up or own.shape.lookup
@@ -174,10 +175,9 @@ local function check_sample(p, library, sample, threads)
         local fault, chance = y and by.wrong or found.wrong, nil
         row_off = row_off or y and not (found.off <= found.tolerance)
         if not fault then
-            found.flips = by.flips
-            fault, chance = compare.fault(found, found.all, by.together)
+            fault, chance = compare.fault(found, found.all, by.together, rounds_tables(p))
         end
-        unsettled[#results + 1] = chance or nil
+        unsettled[#results + 1] = chance
         local result = result_of(p, sample, way.name, found, fault)
         if p.embedding then
             result.rel_err = found.off
