@@ -33,6 +33,17 @@ local portable = {
         text = [[
 typedef union { float value; uint32_t bits; } $float_bits;]],
     },
+    {
+        name = "minus_infinity",
+        text = [[
+/* The score of what a query does not see: no other is below it. */
+static inline float $minus_infinity(void)
+{
+    $float_bits score;
+    score.bits = 0xff800000u;
+    return score.value;
+}]],
+    },
     -- Newton's iteration from the bit pattern of the exponent halved; three steps are exact to 2.2 ulp.
     {
         name = "reciprocal_root",

@@ -1,6 +1,8 @@
 -- verify checks whole models in every way that they are called, and finds templates that are wrong.
 local check = require "tests.support.check"
+local checkpoints = require "tests.support.checkpoints"
 local effort = require "tests.effort"
+local host = require "host"
 local json = require "json"
 local program = require "tests.support.program"
 local sets = require "tests.support.sets"
@@ -247,6 +249,34 @@ function test.wrong_templates_are_found()
         local result = program.run(words)
         check.equal({ case[3], result.status }, { case[3], 1 })
         check.matches(result.errors, case[5])
+    end
+end
+
+-- A softmax of nothing but -infinity is NaN: later tokens, whose scores are masked, do not take their place. Some tiles
+-- are in front of a window.
+function test.rows_whose_scores_are_all_minus_infinity_are_nan()
+    local text = "d = 16, heads = 2, layers = 1, vocab = 30, attention = { context = 90, %s }, embedding = {}, \z
+        ffn = { kind = 'mlp', f = 16, activation = 'relu' }, output = { head = {} }"
+    local from, y = checkpoints.path_of "overflow.safetensors", folder .. "/overflow.npy"
+    assert(host.write_file(folder .. "/overflow.txt", ("5 9 2 7 "):rep(20)))
+    local vectors = sets.here()[#sets.here()]
+    for _, case in ipairs {
+        { "window = 3", "scalar", "f32" },
+        { "window = 3", vectors, "i8" },
+        { "window = 3, causal = false", vectors, "f32" },
+        { "causal = false", vectors, "i8" },
+    } do
+        local attention, set, cache = table.unpack(case)
+        local path = model("overflow", text:format(attention))
+        program.works { "sample", path, "-o", from }
+        local changed = checkpoints.with(from, { "model.embed_tokens.weight" }, { 30, 16 })
+        for name, value in pairs { q_proj = -1e20, k_proj = 1e20 } do
+            local tensor = { "model.layers.0.self_attn." .. name .. ".weight" }
+            changed = checkpoints.with(changed, tensor, { 16, 16 }, nil, value)
+        end
+        local words = { "run", path, "--weights", changed, "--ids", folder .. "/overflow.txt", "--cflags", "-O0" }
+        program.works(program.with(words, "--isa", set, "--cache", cache, "--output", y))
+        program.python("assert np.isnan(np.load(sys.argv[1])).all()", y)
     end
 end
 

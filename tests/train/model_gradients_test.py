@@ -182,6 +182,24 @@ def q_k_and_v_out_of_tables_learn():
         return right(folder, "looked", SHAPES["looked encoder"], 0, ["scalar"])
 
 
+def scores_of_minus_infinity_are_nan():
+    """A softmax of nothing else: tokens that are masked do not take their place."""
+    m = {**LLAMA, "attention": {"context": 64}}
+    tensors = any_model.tensors(m, 0)
+    for layer in range(m["layers"]):
+        name = f"model.layers.{layer}.self_attn."
+        k = tensors[name + "k_proj.weight"] * 1e20
+        heads = np.repeat(k.reshape(m["kv_heads"], -1, m["d"]), m["heads"] // m["kv_heads"], axis=0)
+        tensors |= {name + "k_proj.weight": k, name + "q_proj.weight": -heads.reshape(m["d"], m["d"])}
+    ids = np.full((2, 20), 7, np.int32)
+    with tempfile.TemporaryDirectory() as folder:
+        t = Trainer(any_model.write(folder, "m", m), f"{folder}/train", "scalar")
+        t.load(tensors)
+        loss = t.run(ids, ids)
+    print(f"minus infinity: loss {loss}")
+    return np.isnan(loss)
+
+
 def products_in_bf16_learn():
     """Within what rounding the factors costs, which is seen; the same on every instruction set, but for the order of sums, which may flip a
     code of a random model."""
@@ -301,7 +319,8 @@ def errors_are_noticed():
 def main():
     good = True
     tests = (all_shapes_learn, scaled_positions_and_four_norms_learn, unit_and_shifted_keys_learn, tables_of_attention_learn,
-             large_tables_of_attention_learn, q_k_and_v_out_of_tables_learn, products_in_bf16_learn, random_shapes_learn, errors_have_their_places, errors_are_noticed)
+             large_tables_of_attention_learn, q_k_and_v_out_of_tables_learn, scores_of_minus_infinity_are_nan,
+             products_in_bf16_learn, random_shapes_learn, errors_have_their_places, errors_are_noticed)
     for test in tests:
         good = test() and good
     return 0 if good else 1

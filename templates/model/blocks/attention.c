@@ -248,6 +248,7 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
     const size_t rows = queries * $(shape.group);
 //$ end
     const float zero = $hidden(0.0f); /* else its loop is a call of memset */
+    const float unseen = $minus_infinity();
 //$ if from_keys then
 //$ if shape.rope then
     float *turned = tile_floats;
@@ -268,7 +269,7 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
 //$ local stop = shape.window and not shape.causal and "stop" or "end"
 
     for (size_t r = 0; r < $(all_rows); ++r)
-        largest[r] = -3e38f;
+        largest[r] = -3.4028235e38f; /* finite: a tile of which a query sees nothing leaves its total at 0 */
     for (size_t i = 0; i < $(times(all_rows, lanes)); ++i)
         total[i] = zero;
     for (size_t i = 0; i < $(all_rows) * $(names.constant("VALUE_PITCH")); ++i)
@@ -353,11 +354,11 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
             const size_t newest = own + $(window), seen = newest <= tile ? 0 : newest - tile < count ? newest - tile : count;
 //$ end
             for (size_t k = $(sees_all and "count" or "seen"); k < $(keys); ++k)
-                score[r * $(keys) + k] = -3e38f;
+                score[r * $(keys) + k] = unseen;
 //$ if shape.window then
             const size_t oldest = own + 1 > tile + $(window) ? own + 1 - tile - $(window) : 0;
             for (size_t k = 0; k < oldest && k < $(keys); ++k)
-                score[r * $(keys) + k] = -3e38f;
+                score[r * $(keys) + k] = unseen;
 //$ end
         }
 //$ local scale, weight = cache_type.scaled and "value_scale + " .. place, dots and sum("weight", times("r", weight_step))
@@ -408,7 +409,12 @@ $(i)        $(prefetch_arguments(block.prefetch, from))$(sum("sums + row * " .. 
 //$ end
     for (size_t r = 0; r < $(all_rows); ++r) {
         const $(isa.vector) totals = $(isa.load_unaligned("total", times("r", lanes)));
+//$ if integers then
+        /* The largest score adds 1. Without one, all are -infinity: the row is 0 / 0. */
+        const float sum = $(sum_of_lanes("totals")), share = 1.0f / (sum < 0.5f ? zero : sum);
+//$ else
         const float share = 1.0f / $(sum_of_lanes("totals"));
+//$ end
         for (size_t i = 0; i < $(names.constant("VALUE_PITCH")); ++i)
             sums[r * $(names.constant("VALUE_PITCH")) + i] *= share;
     }

@@ -154,15 +154,16 @@ $(include("templates/model/training/table_attention.c", { a = a }))
 static void $(a.helper)_softmax($(given), int make, float *softmax, size_t softmax_step)
 {
     const float none = $hidden(0.0f); /* else its loop is a call of memset */
+    const float unseen = $minus_infinity();
 
     for (size_t row = 0; row < rows; ++row, score += step, softmax += softmax_step) {
 //$ declare_seen("        ", "first + row", "length")
 //$ if a.window then
         for (size_t k = 0; k < begin; ++k)
-            score[k] = -3e38f;
+            score[k] = unseen;
 //$ end
         for (size_t k = $(end_of("length")); k < columns; ++k)
-            score[k] = -3e38f;
+            score[k] = unseen;
         if (make) {
             $(isa.vector) high = $(isa.load_unaligned("score", 0));
             for (size_t k = $(lanes); k < columns; $(advance("k", lanes))) {

@@ -36,7 +36,7 @@ static double $(helper)_log(double v)
 static float $(helper)_entropy(float *restrict logits, size_t target, float scale, int back)
 {
 //$ if h.padded > h.vocab then
-    const float least = $hidden(-3e38f); /* else its loop is a call of memcpy */
+    const float least = $hidden($minus_infinity()); /* else its loop is a call of memcpy */
 //$ end
 
 //$ if h.soft_cap then
