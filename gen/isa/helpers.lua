@@ -48,7 +48,7 @@ static inline float $minus_infinity(void)
     {
         name = "reciprocal_root",
         text = [[
-/* 1/sqrt(v) for a normal v > 0, within 2.2 ulp: Newton's iteration from a halved exponent. NaN stays NaN. */
+/* 1/sqrt(v) for a normal v > 0, within 2.2 ulp: Newton's iteration from a halved exponent. NaN for NaN and infinity. */
 static inline float $reciprocal_root(float v)
 {
     $float_bits start;
@@ -57,7 +57,7 @@ static inline float $reciprocal_root(float v)
     float root = start.value;
     for (int step = 0; step < 3; ++step)
         root = root * (1.5f - 0.5f * v * root * root);
-    return root;
+    return root + 0.0f * v;
 }]],
     },
     {

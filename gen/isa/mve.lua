@@ -40,7 +40,7 @@ static inline float32x4_t $mve_divide(float32x4_t a, float32x4_t b)
         includes = mve.includes,
         guard = mve.guard,
         text = [[
-/* 1/sqrt(v) for a normal v > 0, within 2.2 ulp: Newton's iteration from a halved exponent. NaN stays NaN. */
+/* 1/sqrt(v) for a normal v > 0, within 2.2 ulp: Newton's iteration from a halved exponent. NaN for NaN and infinity. */
 static inline float32x4_t $mve_reciprocal_root(float32x4_t v)
 {
     const uint32x4_t halved = vshrq_n_u32(vreinterpretq_u32_f32(v), 1);
@@ -48,7 +48,7 @@ static inline float32x4_t $mve_reciprocal_root(float32x4_t v)
     float32x4_t root = vreinterpretq_f32_u32(vsubq_u32(vdupq_n_u32(0x5f375a86u), halved));
     for (int step = 0; step < 3; ++step)
         root = vmulq_f32(root, vsubq_f32(vdupq_n_f32(1.5f), vmulq_f32(vmulq_f32(half, root), root)));
-    return root;
+    return vfmaq_n_f32(root, v, 0.0f);
 }]],
     },
     {

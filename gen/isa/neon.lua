@@ -180,7 +180,7 @@ for _, word in ipairs { "add", "sub", "mul", "div", "max" } do
 end
 function neon.abs(v) return f32("vabs", v) end
 function neon.fma(a, b, c) return f32("vfma", c, a, b) end
-function neon.reciprocal_root(v) return f32("vdiv", "vdupq_n_f32(1.0f)", f32("vsqrt", v)) end
+function neon.reciprocal_root(v) return f32("vdiv", f32("vsqrt", v), v) end
 function neon.shifted_power(v)
     return call("vreinterpretq_f32_u32", call("vshlq_n_u32", call("vreinterpretq_u32_f32", v), "23"))
 end

@@ -45,7 +45,7 @@ end
 function rvv.max(a, b) return call("vmerge_vvm_f32m1", b, a, call("vmfgt_vv_f32m1_b32", a, b, 4), 4) end
 function rvv.abs(v) return call("vfabs_v_f32m1", v, 4) end
 function rvv.fma(a, b, c) return call("vfmacc_vv_f32m1", c, a, b, 4) end
-function rvv.reciprocal_root(v) return call("vfrdiv_vf_f32m1", call("vfsqrt_v_f32m1", v, 4), "1.0f", 4) end
+function rvv.reciprocal_root(v) return rvv.div(call("vfsqrt_v_f32m1", v, 4), v) end
 function rvv.round_negative(v) return call("vfcvt_f_x_v_f32m1", call("vfcvt_x_f_v_i32m1", v, 4), 4) end
 function rvv.power_of_two(n)
     return call(

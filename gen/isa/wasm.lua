@@ -82,7 +82,7 @@ for _, word in ipairs { "add", "sub", "mul", "div", "max" } do
 end
 function wasm.abs(v) return f32("abs", v) end
 function wasm.fma(a, b, c) return f32("add", f32("mul", a, b), c) end
-function wasm.reciprocal_root(v) return f32("div", "wasm_f32x4_const_splat(1.0f)", f32("sqrt", v)) end
+function wasm.reciprocal_root(v) return f32("div", f32("sqrt", v), v) end
 function wasm.round_negative(v) return f32("nearest", v) end
 function wasm.power_of_two(n)
     return call("i32x4_shl", call("i32x4_add", call("i32x4_trunc_sat_f32x4", n), "wasm_i32x4_const_splat(127)"), "23")

@@ -87,7 +87,7 @@ words.list = {
         tier = "few",
         domain = "normal",
         ulps = 3,
-        doc = "1/sqrt(v) for v >= 2^-120",
+        doc = "1/sqrt(v) for v >= 2^-120; NaN for infinity, as squares that overflow have no root",
     },
     {
         name = "shifted_power",

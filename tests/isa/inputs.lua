@@ -34,7 +34,7 @@ local domains = {
         make = function() return bits_of(uniform(-4, 4) * 2.0 ^ (random(40) - 20)) end,
     },
     normal = {
-        edges = { bits_of(2.0 ^ -120), 0x7f7fffff, bits_of(1) },
+        edges = { bits_of(2.0 ^ -120), 0x7f7fffff, 0x7f800000, bits_of(1) },
         make = function() return bits_of(2.0 ^ uniform(-100, 100)) end,
     },
     exponent = {

@@ -132,7 +132,7 @@ static inline void $sve_store_bf16(void *to, svfloat32_t a, svfloat32_t b)
     end
     function sve.abs(v) return f32("abs", v) end
     function sve.fma(a, b, c) return f32("mla", c, a, b) end
-    function sve.reciprocal_root(v) return f32("div", "svdup_n_f32(1.0f)", f32("sqrt", v)) end
+    function sve.reciprocal_root(v) return f32("div", f32("sqrt", v), v) end
     function sve.shifted_power(v)
         return call("svreinterpret_f32_u32", call("svlsl_n_u32_x", all, call("svreinterpret_u32_f32", v), "23"))
     end

@@ -302,7 +302,7 @@ return function(bits)
         div = function(a, b) return call("div_ps", a, b) end,
         max = function(a, b) return call("max_ps", a, b) end,
         fma = function(a, b, c) return call("fmadd_ps", a, b, c) end,
-        reciprocal_root = function(v) return call("div_ps", call("set1_ps", "1.0f"), call("sqrt_ps", v)) end,
+        reciprocal_root = function(v) return call("div_ps", call("sqrt_ps", v), v) end,
         shifted_power = function(v) return floats(call("slli_epi32", call("castps_si" .. bits, v), "23")) end,
         float_of = function(index) return call("cvtepi32_ps", index) end,
         index_zero = function() return call("setzero_si" .. bits) end,
