@@ -10,6 +10,7 @@ local lifetimes = require "gen.plan.lifetimes"
 local model = require "gen.families.model_file"
 local plan = require "gen.families.model.plan"
 local program = require "tests.support.program"
+local rules = require "gen.families.model.model"
 local target_list = require "gen.plan.target"
 local whole_family = require("gen.families.model.family").whole
 
@@ -56,6 +57,24 @@ function test.a_model_that_is_cut_off_keeps_the_windows_of_its_layers()
         check.equal({ cut.attention.window, cut.attention.full_layers or false }, { 9, wanted })
     end
     check.equal(m.attention.full_layers, { 1, 3 })
+end
+
+-- What `attention` of an entry of `layers` does not say, the model says, but for what is of another kind.
+function test.entries_of_layers_attend_as_the_model_but_for_what_they_say()
+    local function attention(of_model, of_entry)
+        local changes = "t.attention, t.layers = { context = 20, %s }, { { attention = { %s } }, {} }"
+        return rules.segments(load(changes:format(of_model, of_entry)))[1].attention
+    end
+    local a = attention("window = 9, unit = true", "kind = 'exact'")
+    check.equal({ a.window, a.unit }, { 9, true })
+    a = attention("window = 9, unit = true", "kind = 'exact', unit = false")
+    check.equal({ a.window, a.unit or false }, { 9, false })
+    a = attention("kind = 'lsh', tables = 5, tau = 3, eps = 0.5, seed = 7, window = 0", "kind = 'lsh', tau = 2")
+    check.equal({ a.tables, a.tau, a.eps, a.seed, a.window }, { 5, 2, 0.5, 7, 0 })
+    a = attention("kind = 'lsh', window = 2", "kind = 'exact'")
+    check.equal({ a.kind or "exact", a.window or "none", a.tables or "none" }, { "exact", "none", "none" })
+    a = attention("window = 9", "kind = 'lsh'")
+    check.equal({ a.tables, a.tau, a.eps, a.seed, a.window }, { 16, 8, 0.3, 1, 16 })
 end
 
 function test.full_layers_are_counted_over_entries_without_a_count()

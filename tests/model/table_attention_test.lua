@@ -204,6 +204,19 @@ function test.short_sums_take_values_of_any_size()
     program.works(program.with(words, "--cache", "i8", "--expect", y, table.unpack(bound)))
 end
 
+-- A row whose squares overflow is NaN, in scalar code, too: a root of infinity would leave zeros.
+function test.sums_whose_squares_overflow_are_nan()
+    local path = program.model(folder, "large", "return { name = 'large', " .. models.last .. " }")
+    local from, x, y = checkpoints.path_of "large.safetensors", folder .. "/large_x.npy", folder .. "/large.npy"
+    program.works { "sample", path, "-o", from }
+    program.python("np.save(sys.argv[1], np.full((20, 20), 1e20, '<f4'))", x)
+    for _, set in ipairs { "scalar", sets.here()[#sets.here()] } do
+        local words = { "run", path, "--weights", from, "--input", x, "--isa", set, "--cflags", "-O0", "--output", y }
+        program.works(words)
+        program.python("assert np.isnan(np.load(sys.argv[1])).all()", y)
+    end
+end
+
 -- All tokens are one, whose values fill a row of each table: sums double their unit before 16 bits are full.
 function test.units_double_before_short_sums_overflow()
     local path = program.model(
@@ -228,7 +241,7 @@ function test.layers_attend_in_different_ways()
     local _, path = verifying "in_part"
     local said = program.works { "plan", path }
     check.matches(said, "a sequence, 64 positions in f32; 16 tables of 4 rows, 40 tokens in f32")
-    check.matches(said, "; 16 tables of 256 rows, 3 tokens in f32")
+    check.matches(said, "; 16 tables of 4 rows, 3 tokens in f32")
     local function refuses(entry, line)
         local text = models.in_part:gsub("{ count = 2 }", "{ attention = { " .. entry .. " } }")
         local bad = program.model(folder, "bad", "return { name = 'bad', " .. text .. " }")

@@ -430,16 +430,17 @@ for _, key in ipairs(keys.varied) do
     table.insert(keys.entry, optional(keys.blocks, key))
 end
 
--- What `attention` of an entry says in place of the model's, which says the rest. Only tables have a window there.
+-- What `attention` of an entry says in place of the model's, which says the rest. Only tables have a window there. Behind
+-- attention of another kind nothing is said: `attention_defaults` are for tables in its stead.
 keys.attention_varied = { "kind", "tables", "tau", "window", "eps", "seed", "unit" }
+keys.attention_defaults = {}
 local own_attention = {}
 for i, key in ipairs(keys.attention_varied) do
-    own_attention[i] = copied_row(attention_keys, key)
-    if key == "kind" then
-        own_attention[i].optional = nil
-    elseif key == "window" then
-        own_attention[i].only = "lsh"
-    end
+    local row = copied_row(attention_keys, key)
+    keys.attention_defaults[key], row.default = row.default, nil
+    row.optional = key ~= "kind"
+    if key == "window" then row.only = "lsh" end
+    own_attention[i] = row
 end
 table.insert(keys.entry, {
     key = "attention",

@@ -216,6 +216,17 @@ end
 -- The window of attention by tables `a`, of so many tokens, that says none.
 local function fill_window(a, context) a.window = a.window or math.min(16, context) end
 
+-- Fills in what `own`, the attention of an entry of `layers`, does not say: what it does not have of the model's, as that
+-- is of another kind.
+local function fill_attention(own, model)
+    if own.kind == "exact" then own.kind = nil end
+    if not own.kind or model.kind == own.kind then return end
+    for key, value in pairs(keys.attention_defaults) do
+        if own[key] == nil then own[key] = value end
+    end
+    fill_window(own, model.context)
+end
+
 -- What attention by tables needs in blocks `m`; refuse(chain, value, rule). Its window is filled in.
 local function check_lsh(m, refuse)
     local a = m.attention
@@ -337,10 +348,11 @@ end
 -- The attention of the blocks of `entry` in model `m`.
 local function attention_of(m, entry)
     if not entry.attention then return m.attention end
-    local own = copied(m.attention)
+    local own, one_kind = copied(m.attention), entry.attention.kind == m.attention.kind
     for _, key in ipairs(keys.attention_varied) do
-        own[key] = entry.attention[key]
+        if entry.attention[key] ~= nil or not one_kind then own[key] = entry.attention[key] end
     end
+    without_defaults(own)
     return own
 end
 
@@ -437,19 +449,17 @@ end
 
 local function check_layers(context, m)
     local function refuse(chain, value, rule) schema.refuse(context, chain, value, rule) end
+    without_defaults(m.attention)
+    if m.attention.kind then fill_window(m.attention, m.attention.context) end
     if type(m.layers) == "table" then
         for i, entry in ipairs(m.layers) do
             local valid = schema.validate(context, keys.entry, entry, { "layers", tostring(i) })
             valid.ffn = valid.ffn and rules.filled(valid.ffn, valid.d or m.d)
-            if valid.attention then
-                without_defaults(valid.attention)
-                if valid.attention.kind then fill_window(valid.attention, m.attention.context) end
-            end
+            if valid.attention then fill_attention(valid.attention, m.attention) end
             m.layers[i] = valid
         end
     end
     m.ffn = rules.filled(m.ffn, m.d)
-    without_defaults(m.attention)
     if rules.count(m) > 4096 then refuse({ "layers" }, rules.count(m), "must be at most 4096 blocks") end
     local segments, entries = rules.segments(m)
     local before
