@@ -121,20 +121,21 @@ function test.bundles_have_no_warning_and_import_nothing()
 end
 
 -- Heads fill vectors and are filled up to a power of two: what clears, copies and fills up is no call of a library.
-function test.attention_by_tables_imports_nothing()
+function test.attention_by_tables_has_no_warning_and_imports_nothing()
     local directory, failures = process.temporary_directory(), {}
     local text = [[return { name = "hashed", d = 32, heads = 2, head_dim = %d, layers = 1, vocab = 9,
-        attention = { kind = "lsh", tables = 4, tau = 4, window = %d, context = 40, causal = %s },
+        attention = { kind = "lsh", tables = 4, tau = %d, window = %d, context = 40, causal = %s },
         ffn = { kind = "mlp", f = 16, activation = "relu" } }]]
     for i, case in ipairs {
         { 40, 5, true, "avx2", "clang", "-O1" },
         { 40, 0, true, "avx2", "clang", "-O2" },
         { 8, 5, false, "neon", "gcc", "-O3" },
         { 40, 5, true, "avx2", "gcc", "-O3", "i8" },
+        { 1, 5, true, "scalar", "gcc", "-O1" },
     } do
         local width, window, causal, set, cc, level, cache = table.unpack(case)
         local path = directory .. "/hashed.lua"
-        assert(host.write_file(path, text:format(width, window, causal)))
+        assert(host.write_file(path, text:format(width, math.min(4, width), window, causal)))
         local p = model_plan.build(model.load(path), isa.select(set), { cache = cache })
         for _, line in ipairs(wrong(p, directory, cc, level, "-std=c99")) do
             failures[#failures + 1] = string.format("case %d, %s %s: %s", i, cc, level, line)

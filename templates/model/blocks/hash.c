@@ -19,7 +19,7 @@ static void $(helper)_hash(const float *restrict signs, const float *restrict x,
 //$ else
     const float *head = x;
 //$ end
-//$ if lanes > 1 or not full then
+//$ if lanes > 1 or shape.width < hash.padded then
     const float none = $hidden(0.0f); /* else its loop is a call of memset */
 //$ end
 
