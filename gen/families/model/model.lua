@@ -216,8 +216,8 @@ end
 -- The window of attention by tables `a`, of so many tokens, that says none.
 local function fill_window(a, context) a.window = a.window or math.min(16, context) end
 
--- Fills in what `own`, the attention of an entry of `layers`, does not say: what it does not have of the model's, as that
--- is of another kind.
+-- Fills in what `own`, the attention of an entry of `layers`, does not say and the model cannot, as it is of another
+-- kind.
 local function fill_attention(own, model)
     if own.kind == "exact" then own.kind = nil end
     if not own.kind or model.kind == own.kind then return end
