@@ -48,7 +48,7 @@ local function bench(path, own, ...)
 end
 
 function test.weights_threads_and_a_page_of_every_family()
-    for _, row in ipairs(effort.turns(families, effort.bench_stride)) do
+    for _, row in ipairs(effort.some("published", families, 1)) do
         local name, path, own, title = table.unpack(row)
         local weights, page = folder .. "/" .. name .. ".safetensors", folder .. "/" .. name .. ".html"
         program.works { "sample", path, "-o", weights }

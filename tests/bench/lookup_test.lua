@@ -167,7 +167,7 @@ end
 
 -- While it runs, lookupc and its measuring process are built again, as the compiler of the emitted code knows.
 function test.bench_of_a_program_that_is_replaced()
-    if not effort.full then return end -- tests/unit/process_test.lua has its heart
+    if not effort.full "programs" then return end -- tests/unit/process_test.lua has its heart
     local there = program.folder()
     local script = [=[
 set -e

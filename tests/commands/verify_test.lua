@@ -74,7 +74,7 @@ return { name = "ties", d = 27, h = 7, tau = 5, projection = { kind = "bh4", blo
             "i8",
         },
     }
-    for _, row in ipairs(effort.turns(rows, effort.wrong_stride)) do
+    for _, row in ipairs(effort.some("planted", rows, #rows // 3)) do
         local tree = program.folder()
         assert(process.run { "cp", "-r", "commands", "gen", "templates", "harness", "LICENSE", tree })
         local text = assert(host.read(tree .. "/" .. row[1]))
@@ -279,7 +279,7 @@ return { name = "layered", d = 16, heads = 2, vocab = 50, skip = true, norm = { 
 ]]
     )
     local words = { "verify", path, "--isa", "scalar", "--cflags", "-O1", "--budget", "codes=0.2%" }
-    if effort.full then
+    if effort.full "transformers" then
         local exact = { "--json", table.unpack(words) }
         table.insert(exact, 1, table.remove(exact, 2))
         local found = json.decode(works(exact))

@@ -25,23 +25,23 @@ here=" $(lua5.4 tests/support/isa.lua "$lookupc") "
 # can ISA: whether this CPU and its operating system run it.
 can() { [[ $here == *" $1 "* ]]; }
 
-# thinned: whether it is the turn of this one of many alike.
-stride=$(lua5.4 tests/effort.lua consumer_stride)
-count=$(lua5.4 tests/effort.lua seed)
-thinned() { ((count++ % stride == 0)); }
+# thinned: whether this one of many alike is compiled: each, or with effort quick every fourth.
+all=$(lua5.4 tests/effort.lua bundled)
+count=1
+thinned() { ((all || count++ % 4 == 0)); }
 
 # in_turn: puts into `turn` the option of emit for the next of the instruction sets that run here; none with effort full.
 read -ra runnable <<<"$here"
 every=$(lua5.4 tests/effort.lua instruction_sets)
-turn=() turns=$((count / 64)) # independent of what else has its turn
+turn=() turns=0
 in_turn() {
     turn=()
-    [[ $every == all ]] || turn=(--isa "${runnable[turns++ % ${#runnable[@]}]}")
+    ((every)) || turn=(--isa "${runnable[turns++ % ${#runnable[@]}]}")
 }
 
 compilers=(gcc clang)
 level=-O2 # of what is compiled in one more way, or for a CPU that does not run it here
-[[ $(lua5.4 tests/effort.lua consumer_compilers) == 2 ]] || compilers=(clang) level=-O0
+(($(lua5.4 tests/effort.lua compilers))) || compilers=(clang) level=-O0
 
 # bundle NAME MODEL [EMIT OPTIONS]: emits into $work/NAME; flags.txt there has a line for each source: file, flags.
 bundle() {
@@ -118,7 +118,7 @@ bundle_in_turn tables "$work/tables.lua" --type i8
 bundle_in_turn held "$work/held.lua" --type bf16
 
 # What is called later is compiled by both compilers, those of the rest whose turn it is by one of them; or all by both, with full effort.
-number=$((count / 64))
+number=0
 for name in tiny base other near all fused post side ring tables held; do
     by=(gcc clang)
     if [[ ${#compilers[@]} != 2 && $name != tiny && $name != other ]]; then
@@ -207,7 +207,7 @@ END
 ok "weights are a part of ELF, Mach-O and COFF"
 
 # Such a program for Windows, of all kernels in one file, says what the one for this system says.
-if [[ ${LOOKUPC_EFFORT-} == full ]] && command -v x86_64-w64-mingw32-gcc >/dev/null && command -v wine >/dev/null; then
+if (($(lua5.4 tests/effort.lua programs))) && command -v x86_64-w64-mingw32-gcc >/dev/null && command -v wine >/dev/null; then
     bundle windows gen/models/tiny.lua --single-file --linked
     program=(-w -std=c11 -O2 -I"$work/windows" -I"$work/weights" "$consumers/cmake/main.c" "$work"/windows/*.c -o)
     gcc "${program[@]}" "$work/windows/here"

@@ -15,21 +15,22 @@ local warnings = require "tests.support.warnings"
 local test = {}
 
 -- Of every target; soft: also where there is no FPU; calls: the header that says how such a model is called, nil: as a
--- LookupFFN, with macros; quick: the one target whose turn it is where not all cases are. Whole models execute millions
+-- LookupFFN, with macros; quick: the one target on which quick runs it. Whole models execute millions
 -- of instructions, which nobody logs.
 local cases = {
     { model = "tiny", name = "tiny", options = {}, soft = true },
-    { model = "kws", name = "kws i8", options = { "--tables", "i8" } },
-    { model = "kws", name = "kws e4m3", options = { "--tables", "e4m3" } },
-    { model = "kws", name = "kws int", options = { "--arithmetic", "integer" }, soft = true },
-    { model = "odd", path = "tests/firmware/odd.lua", name = "odd", options = {} },
+    { model = "kws", name = "kws i8", options = { "--tables", "i8" }, quick = "cortex-m4f" },
+    { model = "kws", name = "kws e4m3", options = { "--tables", "e4m3" }, quick = "aarch64" },
+    { model = "kws", name = "kws int", options = { "--arithmetic", "integer" }, soft = true, quick = "cortex-m55" },
+    { model = "odd", path = "tests/firmware/odd.lua", name = "odd", options = {}, quick = "rv64gcv" },
     {
         model = "odd",
         path = "tests/firmware/odd.lua",
         name = "odd 16",
         options = { "--tables", "f16", "--projection", "bf16" },
+        quick = "aarch64-sve",
     },
-    { model = "plain", path = "tests/firmware/plain.lua", name = "plain", options = {} },
+    { model = "plain", path = "tests/firmware/plain.lua", name = "plain", options = {}, quick = "cortex-m4f" },
     {
         model = "gpt_nano_sort",
         name = "sort",
@@ -46,7 +47,7 @@ local cases = {
         source = "gpt-nano-sort.json",
         soft = true,
         calls = { "DECODER", "SORT_STRIDE" },
-        quick = "generic",
+        quick = "wasm32",
     },
     {
         model = "gpt_nano_sort",
@@ -121,8 +122,9 @@ local data_folder = (process.variable "LOOKUPC_DATA" or "../shared/data") .. "/"
 -- Whether the weights that a case is made of are here.
 local function has_source(case) return not case.source or host.read(data_folder .. case.source, 1 << 28) ~= nil end
 
--- Every so many-th of the 729 inputs is sorted; all of them where that takes a second, without an emulator.
-local function sort_stride(target) return target.emulator and effort.firmware_sort_stride or 1 end
+-- Every 81st of the 729 inputs is sorted; all of them with effort full, or where that takes a second, without an
+-- emulator.
+local function sort_stride(target) return (not target.emulator or effort.full "firmware") and 1 or 81 end
 
 -- The lines of a bundle's manifest: { flags, sources }, the flags of its target, paths of what is compiled.
 local function bundle(case, target, folder)
@@ -372,14 +374,14 @@ local function run(case, target, folder)
     end
     run_program(compilers.joined(all, { run_object {} }), folder .. "/program")
     local count
-    local counted = effort.full or counted_cases[target.name] == case.name
+    local counted = effort.full "firmware" or counted_cases[target.name] == case.name
     if counted and target.trace and target.emulator and not case.calls then
         link(b, target, compilers.joined(all, { run_object { "-DRUN_TRACE" } }), folder .. "/traced")
         count = instructions(target, folder .. "/traced", folder)
     end
     -- What is declared is the larger figure of -O2 and -Os: the second one, whose objects take the place of the first
     -- one's, is run where the first does not reach it.
-    if effort.full or case == cases[1] and not given or not pcall(check_stacks) then
+    if effort.full "firmware" or case == cases[1] and not given or not pcall(check_stacks) then
         local _, smaller, run_smaller = objects(smaller_of(b), case, target, folder)
         run_program(compilers.joined(smaller, { run_smaller {} }), folder .. "/smaller")
     end
@@ -412,7 +414,7 @@ local only, only_case = process.variable "FIRMWARE_TARGET", process.variable "FI
 
 -- The first target of each class, which is an instruction set with or without an FPU; with effort full, all of them.
 local function chosen_targets()
-    if effort.firmware_targets == "all" then return target_list.list end
+    if effort.full "firmware" then return target_list.list end
     local list, seen = {}, {}
     for _, target in ipairs(target_list.list) do
         local class = target.isa .. (target.soft_float and " without FPU" or "")
@@ -422,23 +424,18 @@ local function chosen_targets()
     return list
 end
 
--- The cases of the target of that number: all with effort full; else the first one, and of the rest those whose turn it
--- is and those whose instructions are counted below.
-local function chosen_cases(target, number)
+-- The cases of a target: all with effort full; else the first one, and those whose one target it is.
+local function chosen_cases(target)
     local list = {}
     for i, case in ipairs(cases) do
-        local counted = counted_cases[target.name] == case.name
-        local turn = i == 1
-            or case.quick == target.name
-            or (effort.full or not case.quick) and (i + number + effort.seed) % effort.firmware_stride == 0
-            or counted
-        if only_case then turn = case.name == only_case end
-        if turn and has_source(case) and (case.soft or not target.soft_float) then list[#list + 1] = case end
+        local chosen = i == 1 or case.quick == target.name or effort.full "firmware"
+        if only_case then chosen = case.name == only_case end
+        if chosen and has_source(case) and (case.soft or not target.soft_float) then list[#list + 1] = case end
     end
     return list
 end
 
-for number, target in ipairs(only and { target_list.get(only) } or chosen_targets()) do
+for _, target in ipairs(only and { target_list.get(only) } or chosen_targets()) do
     test["the_self_test_passes_on_" .. target.name:gsub("-", "_")] = function()
         local lacking = missing(target.compiler, target.emulator and target.emulator[1])
         if lacking then
@@ -451,7 +448,7 @@ for number, target in ipairs(only and { target_list.get(only) } or chosen_target
             return
         end
         local folder = process.temporary_directory()
-        for i, case in ipairs(chosen_cases(target, number)) do
+        for i, case in ipairs(chosen_cases(target)) do
             run(case, target, folder .. "/" .. i)
         end
     end

@@ -7,6 +7,8 @@ lookupc=${LOOKUPC:-$PWD/build/lookupc}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+stride=9973 # of bits of weights that are flipped
+[[ $(lua5.4 tests/effort.lua damage) == 0 ]] || stride=997
 warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wdouble-promotion -Wundef -Wcast-qual -Wvla -Wfloat-conversion
     -Wswitch-default -Werror)
 c_warnings=("${warnings[@]}" -Wstrict-prototypes -Wmissing-prototypes)
@@ -38,9 +40,9 @@ bundle sentences sentences --type i8 --cache i8
 
 # ## Compiling
 
-# Each bundle by all compilers and levels; with little effort by one, which alternates.
-compilers=$(lua5.4 tests/effort.lua consumer_compilers)
-turn=$(lua5.4 tests/effort.lua seed)
+# Each bundle by all compilers and levels; with effort quick by one, which alternates.
+all=$(lua5.4 tests/effort.lua compilers)
+turn=1
 for name in tiny kws i8 array lookups sentences; do
     turn=$((turn + 1))
     one=gcc-O2
@@ -50,7 +52,7 @@ for name in tiny kws i8 array lookups sentences; do
         align=-Wcast-align
         [[ $cc == gcc ]] && align=-Wcast-align=strict
         for optimise in -O2 -Os; do
-            [[ $compilers == 2 || $cc$optimise == "$one" ]] || continue
+            ((all)) || [[ $cc$optimise == "$one" ]] || continue
             for file in "$work/$name"/{src,test}/*.[cS] "$work/$name/example_main.c"; do
                 [[ -e $file ]] || continue
                 object=$work/$name/$(basename "$file").$cc$optimise.o
@@ -78,7 +80,7 @@ ok "sources, self-test and example: C99 and C++17, gcc and clang, -O2 and -Os, w
 
 flip() {
     local name=$1 model=$2
-    gcc -std=c99 -O2 "${@:3}" -DFLIP_STRIDE="$(lua5.4 tests/effort.lua weights_stride)" "-DMODEL_HEADER=\"$model.h\"" "-DMODEL(word)=${model}_##word" "-DMACRO(word)=${model^^}_##word" -I"$work/$name/inc" -I"$work/$name/src" \
+    gcc -std=c99 -O2 "${@:3}" -DFLIP_STRIDE="$stride" "-DMODEL_HEADER=\"$model.h\"" "-DMODEL(word)=${model}_##word" "-DMACRO(word)=${model^^}_##word" -I"$work/$name/inc" -I"$work/$name/src" \
         "$work/$name"/src/*.[cS] tests/firmware/boards/flip.c -o "$work/flip"
     "$work/flip" "$work/kws/src/kws_weights.bin" || fail "flip of $name with ${*:3}: $?"
 }

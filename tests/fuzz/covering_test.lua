@@ -107,7 +107,7 @@ local cross_gcc = "aarch64-linux-gnu-gcc"
 -- turn it is; of two sets with the same vectors each has another.
 local function compilers_for(set, number)
     if set.architecture == "aarch64" and cpu.describe().architecture ~= "aarch64" then return { cross_gcc } end
-    return effort.full and { "gcc", "clang" } or { number % 2 == 0 and "gcc" or "clang" }
+    return effort.full "compilers" and { "gcc", "clang" } or { number % 2 == 0 and "gcc" or "clang" }
 end
 
 -- Every file of the bundles in `list`, as users get them, by each compiler: all kernels in one translation unit, which
@@ -168,7 +168,7 @@ end
 for number, name in ipairs(isa.all) do
     test["bundles_for_" .. name .. "_compile"] = function()
         local set = isa.get(name)
-        local list = plans_of(set, effort.full and { "quick", "full" } or { "quick" })
+        local list = plans_of(set, effort.full "covering" and { "quick", "full" } or { "quick" })
         if plans.target_of(set) then
             compile_firmware(list)
             host.print("only compiled: " .. name) -- build.sh collects these lines; tests/firmware runs other models

@@ -208,7 +208,7 @@ end
 function fuzz.share(cc, count)
     local first, last = effort.seed, effort.seed + count - 1
     local middle = first + (count + 1) // 2
-    if effort.full then return first, last end
+    if effort.full "compilers" then return first, last end
     return cc == "gcc" and first or middle, cc == "gcc" and middle - 1 or last
 end
 

@@ -12,13 +12,13 @@ local test = {}
 function test.no_pointer_leaves_its_buffer()
     local directory, first = process.temporary_directory(), effort.seed
     local failures = {}
-    for index = first, first + effort.fuzz_pointers - 1 do
+    for index = first, first + effort.bundles - 1 do
         for _, row in ipairs(plans.of(index, pointers.set)) do
             local wrong = pointers.wrong(row.plan, directory)
             if wrong then failures[#failures + 1] = string.format("%s %d: %s", row.name, index, wrong) end
         end
     end
-    host.print(string.format("pointers: models %d to %d", first, first + effort.fuzz_pointers - 1))
+    host.print(string.format("pointers: models %d to %d", first, first + effort.bundles - 1))
     if #failures > 0 then error(table.concat(failures, "\n"), 0) end
 end
 

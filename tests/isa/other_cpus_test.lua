@@ -48,7 +48,7 @@ local function verifier(set, emulator)
     if set.architecture == "aarch64" then
         program, compiler = lookupc_of_aarch64, { "--cc", "aarch64-linux-gnu-gcc" }
         emulator = compilers.joined(emulator, { "-L", libraries_of_aarch64 })
-        if not effort.full then return nil end
+        if not effort.full "emulated" then return nil end
     elseif cpu.describe().architecture ~= "x86_64" then
         host.print("skipped: " .. table.concat(emulator, " ") .. ": runs programs of x86-64")
         return nil
@@ -65,7 +65,7 @@ end
 
 for _, name in ipairs(isa.names) do
     local set = isa.get(name)
-    local cases = effort.turns({
+    local cases = effort.some("emulated", {
         { "tiny" },
         { "tiny", "--tables", "i8", "--projection", "i16" },
         { "tiny", "--tables", "i8", "--projection", "i8" },
@@ -75,7 +75,7 @@ for _, name in ipairs(isa.names) do
         { "tiny_skipless", "--type", "f16", "--cache", "i8" },
         { "tiny_skipless", "--type", "i8", "--cache", "f16" },
         { "gpt_nano_sort", "--type", "bf16" },
-    }, effort.emulated_stride)
+    }, 3)
     for _, case in ipairs(set.emulator and cases or {}) do
         local title = table.concat(case, "_"):gsub("%-%-%a+_", "")
         test["verify_passes_on_a_CPU_of_" .. name .. "_" .. title] = function()
@@ -114,7 +114,7 @@ local function drawn_from(plan_of)
         end
         return given, compilers.joined(options, { "--cache", p.options.cache, "--seed", tostring(index) })
     end
-    return { count = effort.emulated_transformers, draw = draw }
+    return { count = effort.emulated_models, draw = draw }
 end
 drawn.transformers = drawn_from(transformers.plan)
 drawn.whole_models = drawn_from(whole_models.plan)
@@ -174,7 +174,7 @@ function test.kernels_for_AVX_VNNI_pass()
         { wide, "--tables", "i8", "--projection", "i16" },
         { wide, "--tables", "i8", "--projection", "i7" },
     } do
-        if number == 1 or effort.full then
+        if number == 1 or effort.full "emulated" then
             local verify = compilers.joined(words, { "verify", "--isa", "avx_vnni", "--cflags", "-O1" }, options, case)
             passed(call(verify), "avx_vnni")
         end
@@ -204,7 +204,7 @@ local function build(folder, cc, architecture, macros)
     local function add(source, flags)
         objects[#objects + 1] = program .. #objects .. ".o"
         commands[#commands + 1] = compilers.joined(
-            { cc, effort.check_level, "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-I" .. folder .. "/tiny" },
+            { cc, "-O0", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-I" .. folder .. "/tiny" },
             flags,
             { "-c", source, "-o", objects[#objects] }
         )
@@ -281,7 +281,7 @@ function test.a_bundle_chooses_what_the_CPU_runs()
             -- Told to take one that it can run it does; ERROR_CPU for others, ERROR_ISA for a name that is none.
             local found, columns = chosen(emulator, program), {}
             for i, wanted in
-                ipairs(effort.full and compilers.joined(isa.names, { "mmx" }) or { "dotprod", "mmx" })
+                ipairs(effort.full "emulated" and compilers.joined(isa.names, { "mmx" }) or { "dotprod", "mmx" })
             do
                 local can = wanted == "scalar" or (" " .. runs .. " "):find(" " .. wanted .. " ", 1, true)
                 local instead = wanted == "mmx" and "error 20" or "error 8"

@@ -287,7 +287,7 @@ function test.other_kinds_of_blocks()
         wide = "layers = 1, d = 528, heads = 4, attention = { eliminate = 'KP', context = 12 }, ffn = { kind = 'glu', \z
             f = 64, activation = 'gelu' }",
     }
-    for _, name in ipairs(effort.turns({ "own", "none", "wide" }, effort.shapes_stride)) do
+    for _, name in ipairs(effort.some("transformers", { "none", "own", "wide" }, 1)) do
         local found = json.decode(program.works(bench_blocks(blocks(name, models[name]), "--batch", "1,6", "--json")))
         check.equal(
             { #found.results, #found.attention, found.results[1].unfused_us_per_token == nil },
@@ -299,7 +299,7 @@ end
 -- Tokens that attend to all others have no positions: they are encoded in one call, and so they are by the baselines.
 function test.blocks_of_encoders()
     local models = { both = both, near = both:gsub("causal", "window = 3, causal") }
-    for _, name in ipairs(effort.turns({ "both", "near" }, effort.shapes_stride)) do
+    for _, name in ipairs(effort.some("transformers", { "near", "both" }, 1)) do
         local text = models[name]
         local found = json.decode(program.works(bench_blocks(blocks(name, text), "--batch", "1,7,40", "--json")))
         local calls = {}
@@ -367,7 +367,7 @@ function test.wrong_models_are_not_timed()
     for _, case in ipairs(cases) do
         program.changed(case[1], case[2], case[3])
     end
-    cases = effort.turns(cases, effort.wrong_stride)
+    cases = effort.some("planted", cases, 1)
     local of_whole = bench(encoder "wrong_encoder", "--lengths", "8")
     local in_whole = "wrong_encoder.lua: wrong_encoder fails verification: encode" .. error_text
     cases[#cases + 1] = { product, 'isa.add("sums", "offsets")', 'isa.mul("sums", "offsets")', of_whole, in_whole }

@@ -9,11 +9,11 @@ import tempfile
 import numpy as np
 
 import transformer
-from lookupc import check, effort, read_safetensors, turns, works, write_safetensors
+from lookupc import check, effort, read_safetensors, some, works, write_safetensors
 from transformer import Shape, difference, most_changed
 
-STRIDE = effort("left_out_stride")
-FLAGS = ("--cflags", "-O1" if effort("level") == "full" else "-O0")  # compiling takes longer than what is compiled
+STRIDE = 1 if effort("merged") else 4  # of merged tensors that are left out
+FLAGS = ("--cflags", "-O0")  # compiling takes longer than what is compiled
 TOLERANCE = 1e-5  # float32 weights, relative
 WORK = tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
 MODEL, UNFUSED, FUSED, CHANGED, X, Y = (WORK.name + "/" + name for name in ("m.lua", "w.safetensors", "f.safetensors", "c.safetensors", "x.npy", "y.npy"))
@@ -74,8 +74,8 @@ seeds = itertools.count(100)
 
 
 def check_cases(cases, **more):
-    """Cases are pairs of what is eliminated and what is given; returns how many had their turn and what they are off by at most."""
-    chosen = turns([(next(seeds), *case) for case in cases], "numpy_stride")
+    """Cases are pairs of what is eliminated and what is given; returns how many were checked and what they are off by at most."""
+    chosen = some("merged", [(next(seeds), *case) for case in cases], len(cases) // 6 or 1)
     return len(chosen), max(check_case(seed, eliminate, **given, **more) for seed, eliminate, given in chosen)
 
 

@@ -54,12 +54,9 @@ for number, name in ipairs(cpu.describe().isa) do
         for _ = 1, 8 do
             random(0, 1)
         end
-        for i = 1, effort.transformer_schedules do
-            local path = program.model(
-                folder,
-                "m",
-                "return { name = 'm', layers = 2, vocab = 30, " .. shapes[i % #shapes + 1] .. " }"
-            )
+        for i = 1, effort.fuzz_schedules do
+            local keys = shapes[(number + i) % #shapes + 1]
+            local path = program.model(folder, "m", "return { name = 'm', layers = 2, vocab = 30, " .. keys .. " }")
             local shape = model_plan.build(model.load(path), { set }, types).shape
             local caches = { "f32", "f16", "i8", types.type }
             local s, cache = space.text(random_schedule(random, shape, set)), caches[random(1, #caches)]
@@ -83,7 +80,7 @@ for number, name in ipairs(cpu.describe().isa) do
             local found = json.decode(result.output)
             if not found or not found.ok then
                 error(
-                    string.format("--schedule %s --cache %s: %s%s", s, cache, shapes[i % #shapes + 1], result.errors),
+                    string.format("--schedule %s --cache %s: %s%s", s, cache, keys, result.errors),
                     0
                 )
             end

@@ -57,7 +57,7 @@ local narrow = {
     { projection = "i8", ["multiply-out"] = true, schedule = { scalar = { ["project.dense"] = 1 } } },
 }
 
-local count = effort.full and #narrow - 1 or 1 -- of them, but the last
+local count = effort.full "lookups" and #narrow - 1 or 1 -- of them, but the last
 
 -- What verify finds, of kernels of kind number `k` for the weights that `damage(path)` leaves, beside the weights at
 -- `path`, with the types number `i`.

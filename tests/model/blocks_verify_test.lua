@@ -18,13 +18,18 @@ end
 -- Relative errors that are expected at most, by the cache's type: of the kernels, and beside the unfused weights.
 local budget = { f32 = { 1e-5, 1e-5 }, f16 = { 1e-3, 2e-3 }, i8 = { 3e-2, 6e-2 } }
 
-local turn = effort.seed
+-- The models that quick verifies, one or two of each group below.
+local core = {}
+local words = "fig4a post narrow_heads ring_of_bytes keys_in_bytes shaped looked_ring cached_f16_3 \z
+    typed_u4 merged encoded tables_i8"
+for name in words:gmatch "%S+" do
+    core[name] = true
+end
 
 -- What verify finds of a model: all calls are as near to the reference as the cache's type allows, and merged f32
--- weights to the unfused ones. Nothing where it is not its turn.
+-- weights to the unfused ones. Nothing where quick leaves it out.
 local function verified(name, text, ...)
-    turn = turn + 1
-    if turn % effort.shapes_stride > 0 then return { results = {} } end
+    if not core[name] and not effort.full "transformers" then return { results = {} } end
     local path = model(name, text)
     local words = { "verify", path, "--cflags", "-O0", "--json", "--isa", sets.in_turn() }
     local found = json.decode(program.works(program.with(words, ...)))
@@ -190,13 +195,13 @@ end
 -- Rounding costs something, so it happens; a ring and what has no window differ in where scales lie.
 function test.types_of_the_cache()
     for _, cache in ipairs { "f16", "i8" } do
-        for _, attention in ipairs {
+        for number, attention in ipairs {
             "rope = {}, window = 50, context = 64", -- a ring
             "context = 100",
             "causal = false, context = 90",
         } do
             local found = verified(
-                "cached",
+                "cached_" .. cache .. "_" .. number,
                 "d = 60, heads = 6, kv_heads = 3, attention = { eliminate = 'QP', "
                     .. attention
                     .. " }, ffn = { kind = 'glu', f = 70, activation = 'silu' }",
@@ -226,7 +231,7 @@ function test.rounded_activations()
             30, activation = 'gelu' }",
     }
     local names = { "rounded", "rounded_post", "rounded_lookup", "rounded_shaped" }
-    for _, name in ipairs(effort.turns(names, effort.shapes_stride)) do
+    for _, name in ipairs(effort.some("transformers", names, 1)) do
         local text = models[name]
         local path = model(name, text)
         local function verify(type, set, cache, weights)
@@ -333,7 +338,7 @@ end
 function test.types()
     for _, type in ipairs { table.unpack(dtype.type_names, 2) } do
         local found = verified(
-            "typed",
+            "typed_" .. type,
             "d = 48, heads = 4, kv_heads = 2, attention = { eliminate = 'QP', rope = {}, context = 40 }, ffn = { kind \z
                 = 'glu', f = 70, activation = 'silu' }",
             "--type",
@@ -405,7 +410,7 @@ end
 function test.types_of_tables()
     for _, type in ipairs(dtype.loaded_names) do
         local found = verified(
-            "tables",
+            "tables_" .. type,
             "d = 48, heads = 4, kv_heads = 2, attention = { eliminate = 'QKV', context = 40 }, "
                 .. lookup(bh4 .. ", score = 'gelu'"),
             "--type",
@@ -577,7 +582,7 @@ function test.wrong_templates_are_found()
     for _, case in ipairs(cases) do
         program.changed("templates/model/blocks/" .. case[1], case[2], case[3])
     end
-    for _, case in ipairs(effort.turns(cases, effort.wrong_stride)) do
+    for _, case in ipairs(effort.some("planted", cases, #cases // 3)) do
         local template, from, to, message, own, type, cache = table.unpack(case)
         local tree = program.changed_tree("templates/model/blocks/" .. template, from, to)
         local words = { "--tree", tree, "verify", own or path, "--isa", "scalar", "--cflags", "-O1" }

@@ -143,7 +143,7 @@ function kinds.blocks()
 end
 
 function test.every_lookup_ffn_is_calibrated_for_what_it_reads()
-    for _, name in ipairs(effort.turns({ "decoder", "encoder", "blocks" }, effort.calibrate_stride)) do
+    for _, name in ipairs(effort.some("transformers", { "encoder", "decoder", "blocks" }, 1)) do
         kinds[name]()
     end
 end
@@ -158,7 +158,7 @@ function test.refusals_are_one_line()
     refused("--calibrate: " .. text .. ": is for LookupFFNs with --projection i8", "--calibrate", text)
     refused("none.ids: No such file", "--calibrate-ids", "none.ids", "--projection", "i8")
     refused('": must be an integer', "--calibrate-ids", path, "--projection", "i8")
-    if effort.full then refused("none.txt: No such file", "--calibrate", "none.txt", "--projection", "i8") end
+    refused("none.txt: No such file", "--calibrate", "none.txt", "--projection", "i8")
     local few = folder .. "/few.ids"
     assert(host.write_file(few, "1 2 3"))
     refused(few .. ": 3 tokens: calibration takes at least 64", "--calibrate-ids", few, "--projection", "i8")

@@ -7,7 +7,7 @@ import numpy as np
 
 import any_model
 from definitions import Checkpoint
-from lookupc import read_safetensors, run, turns, works, write_safetensors
+from lookupc import read_safetensors, run, some, works, write_safetensors
 from model_shapes import GPT, LLAMA, LOOKUP, MAPPED, MASKED, NEOX, SHAPED, changed
 
 
@@ -118,7 +118,7 @@ def main():
     good = True
     with tempfile.TemporaryDirectory() as folder:
         good = others_are_refused(folder) and good
-    for number, (word, m) in enumerate(turns(CASES, "fuse_stride")):
+    for number, (word, m) in enumerate(some("merged", CASES, len(CASES) // 4)):
         with tempfile.TemporaryDirectory() as folder:
             good = same_in_float64(folder, number, word, m) and good
     with tempfile.TemporaryDirectory() as folder:

@@ -9,7 +9,7 @@ import numpy as np
 import any_model
 import model_shapes
 from definitions import SENTENCE, Checkpoint, bert_model, classified, last, masked, pooled, sentence, summed
-from lookupc import effort, in_turn, instruction_sets, run, turns, write_safetensors
+from lookupc import in_turn, instruction_sets, run, some, write_safetensors
 from model_shapes import changed
 
 LM = "dense = { width = 32, activation = 'gelu', norm = { kind = 'layernorm' } }, head = { bias = true }"
@@ -121,7 +121,7 @@ CASES = [
     ("ring of keys", *[changed(NEOX, attention={"cache": "k", "window": 9})] * 2, 48, True),
     ("gemma2 of keys", *[changed(GEMMA2, head_dim=10, kv_heads=4, attention={"cache": "k"})] * 2, 140, True),
 ]
-FLAGS = () if effort("level") == "full" else ("--cflags", "-O0")  # compiling takes longer than what is compiled
+FLAGS = ("--cflags", "-O0")  # compiling takes longer than what is compiled
 
 
 def check(folder, number, isa):
@@ -160,7 +160,7 @@ def check(folder, number, isa):
 def main():
     sets, good = instruction_sets(), True
     with tempfile.TemporaryDirectory() as folder:
-        for number in turns(list(range(len(CASES))), "whole_numpy_stride"):
+        for number in some("transformers", list(range(len(CASES))), len(CASES) // 2):
             for isa in in_turn(sets, number):
                 good = check(folder, number, isa) and good
     return 0 if good else 1

@@ -9,7 +9,7 @@ import numpy as np
 
 import browser
 import gguf
-from lookupc import LOOKUPC, call, check, turns, works, write_safetensors
+from lookupc import LOOKUPC, call, check, some, works, write_safetensors
 
 WORK = tempfile.TemporaryDirectory()
 RANDOM = np.random.default_rng(48)
@@ -209,7 +209,7 @@ def main():
         text = generate(model, given)
         perplexity(model, given)
         commands = [bench, firmware, web] * 2
-        for command in turns(commands[number % 3:][:3], "published_stride"):
+        for command in some("published", commands[number % 3:][:3], 1):
             command(model, given, text, target)
 
 

@@ -13,7 +13,7 @@ import tokenizers
 import whole
 from lookupc import check, effort, instruction_sets, works
 
-STRIDE = effort("sentence_stride")
+STRIDE = 1 if effort("sentences") else 50
 FOLDER = os.environ.get("LOOKUPC_MODELS", "build/models")
 PEARSON = {"f32": 5e-5, "bf16": 0.002, "i8": 0.005, "i8 by i8": 0.005, "i8 by i7": 0.005}  # of all pairs, how far from that of float64
 PEARSON |= {kind + " projected": most for kind, most in PEARSON.items() if kind in ("f32", "i8 by i7")}

@@ -298,14 +298,13 @@ function test.verify_finds_wrong_templates()
         { "append_tables.c", "first > 0 ? first + 1", "first > 0 ? first + 2", "sequences" },
         { "table_attention.c", "first == 0 &&", "first == 1 &&", "steps" },
     }
-    for i, case in ipairs(cases) do
-        local template = "templates/model/blocks/" .. case[1]
-        program.changed(template, case[2], case[3])
-        if i % 3 == effort.seed % 3 then
-            local tree = program.changed_tree(template, case[2], case[3])
-            local result = program.run { "--tree", tree, table.unpack((verifying(case[4]))) }
-            if result.status ~= 1 then error(case[2] .. ": is not found", 0) end
-        end
+    for _, case in ipairs(cases) do
+        program.changed("templates/model/blocks/" .. case[1], case[2], case[3])
+    end
+    for _, case in ipairs(effort.some("planted", cases, 3)) do
+        local tree = program.changed_tree("templates/model/blocks/" .. case[1], case[2], case[3])
+        local result = program.run { "--tree", tree, table.unpack((verifying(case[4]))) }
+        if result.status ~= 1 then error(case[2] .. ": is not found", 0) end
     end
 end
 

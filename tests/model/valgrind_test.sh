@@ -22,12 +22,12 @@ cp tests/firmware/sentences.lua tests/firmware/pieces.json "$work"
 cases=("sentences -DENCODER" "writer -UENCODER --type i8 --projection i8" "writer -UENCODER --type bf16 --cache f16" "sentences -DENCODER --type i8 --activations i8")
 sets=(scalar sse4 avx2)
 read -ra here < <(lua5.4 tests/support/isa.lua "$lookupc")
-turn=$(lua5.4 tests/effort.lua seed)
+all=$(lua5.4 tests/effort.lua transformers)
 for number in "${!cases[@]}"; do
-    [[ ${LOOKUPC_EFFORT-} == full ]] || ((number == turn % ${#cases[@]})) || continue
+    ((all || number == 1)) || continue
     read -r model macro options <<<"${cases[number]}"
     read -ra options <<<"$options"
-    isa=${sets[(turn / 4 + number) % 3]}
+    isa=${sets[number % 3]}
     [[ " ${here[*]} " == *" $isa "* ]] || isa=scalar
     bundle=$work/$number
     "$lookupc" emit "$work/$model.lua" "${options[@]}" --isa "$isa" --single-file -o "$bundle" >"$work/log"

@@ -67,7 +67,7 @@ function test.every_call_of_a_decoder_is_checked()
     verified(decoder, "--type", "i4")
     verified(decoder, "--type", "i4", "--activations", "i8")
     verified(decoder, "--type", "q8", "--activations", "i8")
-    if effort.full then verified(decoder, "--type", "i8", "--cache", "f16") end
+    if effort.full "transformers" then verified(decoder, "--type", "i8", "--cache", "f16") end
 end
 
 -- A head and an embedding that are not tied are in types of their own, which bytes and results show.
@@ -117,7 +117,7 @@ function test.tables_and_projections_have_types_of_their_own()
         { encoder, "--projection", "i8", "--type", "i8" },
         { bh4, "--projection", "i16", "--type", "bf16" },
     }
-    for i = 1, effort.full and #list or 1 do
+    for i = 1, effort.full "lookups" and #list or 1 do
         local words = { "verify", "--cflags", "-O1", "--json", "--isa", sets.in_turn() }
         local found = json.decode(program.works(table.move(list[i], 1, #list[i], #words + 1, words)))
         for _, result in ipairs(found.results) do
@@ -134,8 +134,8 @@ end
 
 function test.every_call_of_an_encoder_is_checked()
     check.matches(verified(encoder), "^encode batch")
-    if effort.full then verified(encoder, "--type", "bf16") end
-    if effort.full then verified(encoder, "--type", "i4") end
+    if effort.full "transformers" then verified(encoder, "--type", "bf16") end
+    if effort.full "transformers" then verified(encoder, "--type", "i4") end
     check.matches(verified(one_token), "^encode batch")
 end
 
@@ -243,7 +243,7 @@ function test.wrong_templates_are_found()
     for _, case in ipairs(cases) do
         program.changed(case[1], case[2], case[3])
     end
-    for _, case in ipairs(effort.turns(cases, effort.wrong_stride)) do
+    for _, case in ipairs(effort.some("planted", cases, 3)) do
         local tree = program.changed_tree(case[1], case[2], case[3])
         local words = { "--tree", tree, "verify", case[4], "--isa", "scalar", "--cflags", "-O1" }
         local result = program.run(words)

@@ -12,7 +12,7 @@ function lookup_plans.of(name) return plan.build(model.load("gen/models/" .. nam
 
 -- Calls `tried(plan, model)` for random models; a failure says which.
 function lookup_plans.for_random_models(tried)
-    for index = 1, effort.plan_models do
+    for index = 1, effort.plans do
         local given, tables, projection = fuzz.model(index)
         local m = model.validate(given, "", "fuzz")
         local good, message = pcall(function() tried(plan.build(m, lookup_plans.sets, nil, tables, projection), m) end)

@@ -86,10 +86,9 @@ def effort(name):
     return int(value) if value.isdigit() else value
 
 
-def turns(cases, stride):
-    """Of the cases every so many-th, as the row `stride` of tests/effort.lua says, beginning with the one whose turn it is."""
-    every = effort(stride)
-    return cases[effort("seed") % min(every, len(cases)):: every]
+def some(name, cases, count):
+    """All cases, or with effort quick so many of them, at equal distances from the first one on; tests/effort.lua has the name."""
+    return cases if effort(name) else [cases[i * len(cases) // count] for i in range(count)]
 
 
 def instruction_sets(*types):
@@ -99,7 +98,7 @@ def instruction_sets(*types):
 
 def in_turn(sets, number):
     """Of the instruction sets those that case `number` is for: all, or with effort quick one, the same on every commit."""
-    return sets if effort("instruction_sets") == "all" else [sets[(effort("seed") // 64 + number) % len(sets)]]  # independent of turns
+    return sets if effort("instruction_sets") else [sets[(effort("seed") // 64 + number) % len(sets)]]
 
 
 def bf16(values):

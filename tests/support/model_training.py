@@ -8,10 +8,10 @@ import threading
 
 import numpy as np
 
-from lookupc import WARNINGS, aligned, compiled, effort, works
+from lookupc import WARNINGS, aligned, compiled, works
 from table_attention import own_signs
 
-OPTIMISE = "-O1" if effort("instruction_sets") == "all" else "-O0"  # compiling takes most of the time
+OPTIMISE = "-O0"  # compiling takes most of the time
 
 BARRIER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 CRITERION = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_float), ctypes.c_float, ctypes.c_int)

@@ -7,7 +7,7 @@ import tempfile
 import tokenizer_cases
 import tokenizers
 
-many = tokenizers.lines(tokenizers.effort("tokenizer_lines"))
+many = tokenizers.lines(tokenizers.effort("tokenizer_texts"))
 many[::50] = ["a <|endoftext|>" + line + "<|endoftext|>" for line in many[::50]]
 plain = {"bytes_gpt2", "bytes_llama3", "bytes_deepseek", "single_bytes"}
 with tempfile.TemporaryDirectory() as folder:

@@ -22,7 +22,7 @@ CASES = {
 }
 
 state = random.Random(7)
-many = [line.encode() for line in tokenizers.lines(tokenizers.effort("tokenizer_lines"))]
+many = [line.encode() for line in tokenizers.lines(tokenizers.effort("tokenizer_texts"))]
 many += [bytes(state.choice(b"ab \xc3\xa9\xe2\x96\x81\xf0\xff") for _ in range(state.randrange(30))) for _ in range(len(many) // 10)]
 with tempfile.TemporaryDirectory() as folder:
     corpus = os.path.join(folder, "corpus.txt")

@@ -9,7 +9,7 @@ import tempfile
 import numpy as np
 
 import whole
-from lookupc import call, check, effort, instruction_sets, own_cache, read_safetensors, turns, write_safetensors
+from lookupc import call, check, effort, instruction_sets, own_cache, read_safetensors, some, write_safetensors
 from transformer import NAMES
 
 COMMON = """d = 16, heads = 2, layers = 2, vocab = 256, skip = true, norm = { kind = "%s" }, checkpoint = "%s",
@@ -25,7 +25,7 @@ LOOKUP = 'ffn = { kind = "lookup", h = 16, tau = 4, projection = { %s }, score =
 BH4, PROJECTED = LOOKUP % 'kind = "bh4", block = 8', LOOKUP % 'kind = "dense"'
 FEW = BH4.replace("h = 16", "h = 4")  # tables which leave something to learn
 MLP = 'ffn = { kind = "mlp", f = 32, activation = "gelu" }'
-FLAGS = () if effort("level") == "full" else ("--cflags", "-O0")  # compiling takes longer than what is compiled
+FLAGS = ("--cflags", "-O0")  # compiling takes longer than what is compiled
 GLU = 'ffn = { kind = "glu", f = 24, activation = "silu" }'
 
 
@@ -207,7 +207,7 @@ def check_beside(folder, text, prose):
         return few[:-2] + ", dense = " + re.sub(r"f = \d+", "f = 8", dense[6:]) + " }"
 
     cases = [("roberta", BERT, MLP, "M"), ("llama", LLAMA, GLU, "GM"), ("gpt2", GPT2, MLP, "M")]
-    for name, common, dense, letters in turns(cases, "convert_stride"):
+    for name, common, dense, letters in some("training", cases, 1):
         alone, path, weights = models(folder, name + "_alone", common, dense, few)
         both = models(folder, name + "_beside", common, dense, beside(dense))[0]
         out, given = folder + "/beside.safetensors", ["--from", weights, "--dense", path, "--text", text if name == "roberta" else prose]
@@ -273,7 +273,7 @@ def main():
 
         # What the FFN reads lies elsewhere in blocks of each kind: a wrong place shows in what the whole model loses.
         cases = [("llama", LLAMA, GLU, FEW), ("bert", BERT, MLP, FEW), ("neox", NEOX, MLP, FEW), ("gpt2", GPT2, MLP, PROJECTED)]
-        for name, common, dense, lookup in turns(cases, "convert_stride"):
+        for name, common, dense, lookup in some("training", cases, 1):
             pair = models(folder, name, common, dense, lookup)
             given = ["--from", pair[2], "--dense", pair[1], "--text", text if name == "bert" else prose]
             said = works("convert", pair[0], *given, "-o", folder + "/out.safetensors", "--tokens", "40000", "--end-to-end", "20000")
@@ -284,7 +284,7 @@ def main():
             check(lost(said, "end to end") < lost(said, "fitted"), f"{name}: learning end to end helps: {said}")
             print(f"ok     convert: {name}: {rows}, loses {lost(said, 'fitted'):.4f}, then {lost(said, 'end to end'):.4f}")
         check_beside(folder, text, prose)
-        if effort("convert_stride") == 1:
+        if effort("training"):
             check_some(folder, prose)
             check_nothing_to_learn(folder, text)
             check_sort(folder)

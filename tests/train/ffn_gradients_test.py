@@ -162,7 +162,7 @@ def inference(model, isa, kernels):
 def main():
     sets = [name for name in instruction_sets() if name in ("scalar", "avx2", "avx512")]
     with tempfile.TemporaryDirectory() as work:
-        shapes = list(enumerate(SHAPES))[:: effort("training_stride")]
+        shapes = some("training", list(enumerate(SHAPES)), len(SHAPES) // 3)
         for number, shape in shapes:
             model = Model(number, shape, work)
             for isa in in_turn(sets, number):
@@ -174,7 +174,7 @@ def main():
                     scalar = kernels if isa == "scalar" else ffn_training.Kernels(model, "scalar")
                     check(inference(model, "scalar", scalar).tobytes() == stepped(scalar)["y"].tobytes(), f"{shape}: forward is not inference, bit for bit")
         print(f"ok     training: {len(shapes)} shapes agree with float64 to {TOLERANCE:g}, forward with inference bit for bit")
-        for number, planted in enumerate(PLANTED[:: effort("training_stride")]):
+        for number, planted in enumerate(some("planted", PLANTED, 3)):
             model = Model(90 + number, SHAPES[0], work)
             wrong = wrong_of(model, ffn_training.Kernels(model, "scalar", planted))
             check(wrong is not None, f"planted: {planted[0]}: nobody noticed")

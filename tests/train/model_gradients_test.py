@@ -10,7 +10,7 @@ import table_attention
 from any_model import by_tables
 from definitions import Checkpoint
 from derivatives import Value
-from lookupc import effort, in_turn, instruction_sets, turns, works, write_safetensors
+from lookupc import effort, in_turn, instruction_sets, some, works, write_safetensors
 from model_shapes import LLAMA, SHAPES, changed, drawn
 from model_training import Trainer
 from whole import Decoder, Encoder
@@ -133,7 +133,7 @@ def right(folder, name, m, number, sets):
 
 def all_shapes_learn():
     good = True
-    for number, name in enumerate(turns(list(SHAPES), "train_shapes_stride")):
+    for number, name in enumerate(some("training", list(SHAPES), 3)):
         with tempfile.TemporaryDirectory() as folder:
             good = right(folder, name, SHAPES[name], number, ["scalar", *[s for s in in_turn(SETS, number) if s != "scalar"]]) and good
     return good
@@ -207,7 +207,7 @@ def products_in_bf16_learn():
     heads_of_32 = changed(SHAPES["gpt"], d=64, heads=2)  # rows of a head are as far apart as what is rounded at once
     shapes = {"gpt": SHAPES["gpt"], "heads of 32": heads_of_32, "wide heads": SHAPES["wide heads"], "tables": SHAPES["tables"]}
     cases = [(name, m, 2e-3, 4e-2, 2e-3) for name, m in shapes.items()]
-    cases += [(f"random {number}", drawn(number), 1e-4, 2, 0.2) for number in range(effort("train_shapes"))]
+    cases += [(f"random {number}", drawn(number), 1e-4, 2, 0.2) for number in range(effort("trained_models"))]
     for name, m, least, most, apart in cases:
         first = None
         tensors, ids, targets, loss, gradients = chosen(m, 0)
@@ -228,7 +228,7 @@ def products_in_bf16_learn():
 
 def random_shapes_learn():
     good = True
-    for number in range(effort("train_shapes")):
+    for number in range(effort("trained_models")):
         m = drawn(number)
         with tempfile.TemporaryDirectory() as folder:
             if not right(folder, f"random {number}", m, number, in_turn(SETS, number)):
@@ -305,7 +305,7 @@ def errors_have_their_places():
 
 def errors_are_noticed():
     good = True
-    for number, (name, *change) in enumerate(turns(PLANTED, "train_errors_stride")):
+    for number, (name, *change) in enumerate(some("planted", PLANTED, 2)):
         with tempfile.TemporaryDirectory() as folder:
             tensors, *rest = chosen(SHAPES[name], number)
             t = Trainer(any_model.write(folder, "m", SHAPES[name]), f"{folder}/train", "scalar", changed=change)

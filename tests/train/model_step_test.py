@@ -8,12 +8,11 @@ import tempfile
 import numpy as np
 
 import any_model
-from lookupc import aligned, effort, instruction_sets, turns
+from lookupc import aligned, effort, instruction_sets, some
 from model_shapes import SHAPES, changed
 from model_training import Trainer
 
-STRIDE = effort("train_stride")
-SET = "scalar" if STRIDE > 1 else instruction_sets()[-1]
+SET = instruction_sets()[-1] if effort("training") else "scalar"
 
 
 def trainer(folder, name, m, **more):
@@ -30,7 +29,7 @@ def state_of(t):
 def parts_agree(folder):
     """Bytes of a step in threads, with dropout; gradients of projections are sums of a buffer for each part."""
     good = True
-    for name in ("lookup", "gpt")[::STRIDE]:
+    for name in some("training", ("lookup", "gpt"), 1):
         t = trainer(folder, name, SHAPES[name])
         kept, random = t.parameters.copy(), np.random.default_rng(3)
         ids, targets = random.integers(0, 29, (5, 20)), random.integers(-1, 29, (5, 20))
@@ -75,7 +74,7 @@ def padding_does_not_count(folder):
     """Sequences of several lengths beside each alone."""
     good = True
     models = {"causal": SHAPES["gpt"], "encoder": changed(SHAPES["gpt"], attention={"causal": False}), "shaped": SHAPES["shaped encoder"]}
-    for name, m in turns(list(models.items()), "train_stride"):
+    for name, m in some("training", list(models.items()), 1):
         t = trainer(folder, "padded_" + name, m)
         random = np.random.default_rng(6)
         ids, targets, lengths = random.integers(0, 29, (3, 20)), random.integers(0, 29, (3, 20)), (7, 20, 1)

@@ -7,7 +7,7 @@ if [[ ! -e $module ]] || ! command -v mpirun >/dev/null; then
     echo "skipped: built without LOOKUPC_MPI, or mpirun is missing"
     exit 77
 fi
-deaths=$(lua5.4 tests/effort.lua train_deaths)
+deaths=$((1 + $(lua5.4 tests/effort.lua training)))
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 

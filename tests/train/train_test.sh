@@ -2,7 +2,7 @@
 # lookupc train: a run that is killed at any moment and resumed ends with the bytes of the undisturbed one;
 # damaged files, wrong text and full disks end in one line, and nothing is lost.
 set -euo pipefail
-kills=$(lua5.4 tests/effort.lua train_kills)
+kills=$((2 + 8 * $(lua5.4 tests/effort.lua training)))
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cp README.md "$folder/text.txt"

@@ -249,11 +249,11 @@ function test.all_candidates_are_legal_and_are_emitted()
         for _, set in ipairs(sets.emitted()) do
             for _, regime in ipairs { "many", "few" } do
                 local p = plan_of(name, set)
-                legal_and_emitted(p, p.model, nil, candidates.space(p, p.variants[1], regime), effort.candidates)
+                legal_and_emitted(p, p.model, nil, candidates.space(p, p.variants[1], regime), 6)
             end
         end
     end
-    for index = 1, effort.candidate_models do
+    for index = 1, effort.candidates do
         local given, tables = fuzz.model(index)
         local m = model.validate(given, "", "fuzz")
         for _, set in ipairs(sets.emitted()) do

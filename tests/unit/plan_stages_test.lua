@@ -259,7 +259,7 @@ function test.what_a_machine_chooses_is_legal()
     for name, option in pairs(cases) do
         local path = "gen/models/" .. name .. ".lua"
         for _, type in ipairs(name == "tiny" and dtype.names or { "f32", "i8" }) do
-            for _, machine_name in ipairs(effort.turns(machines.names, effort.machines_stride)) do
+            for _, machine_name in ipairs(effort.some("machines", machines.names, #machines.names // 3)) do
                 local names = table.concat(machines.get(machine_name).isa or isa.names, ",")
                 local options = { [option] = type, ["for"] = machine_name, isa = names }
                 request.plan(path, isa.select(names, { dtype.get(type) }), options)

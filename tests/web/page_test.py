@@ -306,9 +306,9 @@ if shutil.which("node"):
     check_vectors(encoder)
     check_text(decoder)
     check_damage(encoder)
-    if effort("web_models"):
+    if effort("web"):
         check_words(sampled(WORDS))
-    for number in range(effort("web_models")):
+    for number in range(5 if effort("web") else 0):
         check_vectors(sampled(LOOKUP if number % 2 else ENCODER, "--type", ("i8", "bf16", "f16", "e4m3", "q8")[number]))
     if os.path.exists(ENCODER_OF_SENTENCES + ".lua"):
         check_vectors(Model(ENCODER_OF_SENTENCES + ".lua"))
