@@ -3,16 +3,16 @@
 -- `lua5.4 tests/effort.lua fuzz_models`; it is 1 or 0 where only full runs something.
 local random = {
     -- name, quick, full, meaning
-    { "fuzz_models", 2, 50, "random LookupFFNs of each fuzz test; quick: half by each compiler" },
-    { "fuzz_transformers", 2, 20, "random transformers, and whole models, under sanitizers; likewise" },
+    { "fuzz_models", 2, 25, "random LookupFFNs of each fuzz test; quick: half by each compiler" },
+    { "fuzz_transformers", 2, 12, "random transformers, and whole models, under sanitizers; likewise" },
     { "fuzz_schedules", 1, 5, "random schedules of each such LookupFFN, and of transformers for each instruction set" },
-    { "fuzz_limit", "-runs=50", "-max_total_time=60", "inputs or seconds of each libFuzzer target" },
+    { "fuzz_limit", "-runs=50", "-max_total_time=20", "inputs or seconds of each libFuzzer target" },
     { "bundles", 2, 8, "random models whose bundles are compiled, and whose pointers are watched" },
     { "plans", 60, 200, "random models whose plans and names are checked" },
     { "candidates", 2, 15, "random models whose candidates for tuning are emitted" },
-    { "integer_models", 6, 60, "random models of integer kernels" },
-    { "trained_models", 1, 50, "random whole models whose gradients are compared, in f32 and in bf16" },
-    { "emulated_models", 0, 15, "random models of each kind that are verified on emulated CPUs of AArch64" },
+    { "integer_models", 6, 40, "random models of integer kernels" },
+    { "trained_models", 1, 20, "random whole models whose gradients are compared, in f32 and in bf16" },
+    { "emulated_models", 0, 10, "random models of each kind that are verified on emulated CPUs of AArch64" },
     { "tokenizer_texts", 300, 20000, "texts of each tokenizer, beside an independent one and under sanitizers" },
     { "races", 10, 40, "simulated races of the tuner; three and six times as many on calmer machines" },
 }
@@ -20,7 +20,7 @@ local random = {
 local only_full = {
     { "compilers", "emitted C by each compiler, level and standard; quick: by the next of them in turn" },
     { "instruction_sets", "tests of another subject on all instruction sets; quick: on the next in turn" },
-    { "covering", "models of the covering list in which pairs of features meet, not single ones" },
+    { "covering", "models with all pairs of features for each instruction set; quick: for those of equal vectors together" },
     { "planted", "most wrong templates for verify and bench, and most wrong kernels of training, that must be found" },
     { "transformers", "more shapes of transformers and whole models, in verify, bench, pack and beside NumPy" },
     { "lookups", "more shapes and types of LookupFFNs beside the definition in NumPy, and beside the softmax" },

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Every fuzz target takes its seeds and what libFuzzer makes of them: a few inputs, or a minute's in full.
+# Every fuzz target takes its seeds and what libFuzzer makes of them: a few inputs, or those of 20 seconds in full.
 set -euo pipefail
 
 if ! compgen -G 'build/fuzz/targets/*_target' >/dev/null; then

@@ -208,7 +208,7 @@ def products_in_bf16_learn():
     shapes = {"gpt": SHAPES["gpt"], "heads of 32": heads_of_32, "wide heads": SHAPES["wide heads"], "tables": SHAPES["tables"]}
     cases = [(name, m, 2e-3, 4e-2, 2e-3) for name, m in shapes.items()]
     cases += [(f"random {number}", drawn(number), 1e-4, 2, 0.2) for number in range(effort("trained_models"))]
-    for name, m, least, most, apart in cases:
+    for name, m, least, most, apart in some("training", cases, 3):
         first = None
         tensors, ids, targets, loss, gradients = chosen(m, 0)
         looks_up = any(own["ffn"]["kind"] == "lookup" for own in any_model.blocks(m))

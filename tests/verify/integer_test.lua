@@ -79,7 +79,7 @@ function test.other_blobs_are_refused()
     end
 end
 
--- 60 models of all kinds in both types; neither error nor flips may be larger than these weights explain.
+-- Random models of all kinds in both types; neither error nor flips may be larger than these weights explain.
 function test.random_models_equal_the_reference_bit_by_bit()
     for index = 1, effort.integer_models do
         local given = fuzz.model(index)
