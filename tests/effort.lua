@@ -20,7 +20,7 @@ local random = {
 local only_full = {
     { "compilers", "emitted C by each compiler, level and standard; quick: by the next of them in turn" },
     { "instruction_sets", "tests of another subject on all instruction sets; quick: on the next in turn" },
-    { "covering", "models with all pairs of features for each instruction set; quick: for those of equal vectors together" },
+    { "covering", "models with all pairs of features for each instruction set; quick: for equal vectors together" },
     { "planted", "most wrong templates for verify and bench, and most wrong kernels of training, that must be found" },
     { "transformers", "more shapes of transformers and whole models, in verify, bench, pack and beside NumPy" },
     { "lookups", "more shapes and types of LookupFFNs beside the definition in NumPy, and beside the softmax" },

@@ -10,7 +10,7 @@ import numpy as np
 import ffn_training
 from definitions import bh4
 from derivatives import Value
-from lookupc import check, effort, in_turn, instruction_sets, run, write_safetensors
+from lookupc import check, in_turn, instruction_sets, run, some, write_safetensors
 
 TOLERANCE = 1e-5  # of the largest element of a gradient
 
