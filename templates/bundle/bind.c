@@ -7,6 +7,18 @@
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 
+//$ if choice.permitted[1] then
+/* Whether the CPU has tiles as the kernels configure them: CPUID leaf 1DH, palette 1, eight tiles of 16 rows of 64 bytes. A guest may
+   be offered AMX without it. */
+static int $(model)_has_tiles(void)
+{
+    unsigned a, b, c, d;
+
+    return __get_cpuid_count(0x1d, 0, &a, &b, &c, &d) && a >= 1 /* the last palette */
+        && __get_cpuid_count(0x1d, 1, &a, &b, &c, &d) && a >> 16 == 1024 && b == (8u << 16 | 64) && (c & 0xffffu) == 16;
+}
+
+//$ end
 //$ local subleaf = x86.leaf7_1_eax
 /* Whether CPU and operating system offer the features: CPUID leaf 1 ECX, leaf 7 $(x86.leaf7),
 //$ if subleaf then
@@ -29,6 +41,10 @@ static int $(model)_cpu_has($(x86.parameters))
 //$ if subleaf then
     /* a: the last subleaf */
     if (leaf7_1_eax != 0 && (a < 1 || !__get_cpuid_count(7, 1, &a, &b, &c, &d) || (a & leaf7_1_eax) != leaf7_1_eax))
+        return 0;
+//$ end
+//$ if choice.permitted[1] then
+    if ((state >> 18 & 1u) != 0 && !$(model)_has_tiles()) /* the state of tiles */
         return 0;
 //$ end
     __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 unsigned fake_leaves, fake_leaf1_ecx, fake_leaf7_ebx, fake_leaf7_edx, fake_last_subleaf, fake_leaf7_1_eax, fake_xcr0, fake_xgetbv_calls;
+const unsigned *fake_palette;
 
 enum {
     FMA = 1 << 12,

@@ -7,13 +7,18 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-unsigned fake_leaves = 13, fake_leaf1_ecx = 1 << 12 | 1 << 27 | 1 << 28; /* FMA, OSXSAVE, AVX */
+unsigned fake_leaves = 0x1d, fake_leaf1_ecx = 1 << 12 | 1 << 27 | 1 << 28; /* FMA, OSXSAVE, AVX */
 unsigned fake_leaf7_ebx = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;     /* AVX-512 F, DQ, BW, VL */
 unsigned fake_leaf7_edx, fake_last_subleaf, fake_leaf7_1_eax, fake_xcr0, fake_xgetbv_calls;
+
+/* EAX of subleaf 0, EAX, EBX and ECX of subleaf 1. */
+static const unsigned palette[] = {1, 1024 << 16 | 8192, 8 << 16 | 64, 16};
+const unsigned *fake_palette = palette;
 
 enum {
     TILE = 1 << 24,
@@ -139,6 +144,32 @@ static void on_made_up_ones(void)
     expect("once more", "status", tiny_request_amx(), TINY_OK);
 }
 
+/* A guest that is offered AMX without tiles, or with others: permission would not help it. */
+static void without_tiles(void)
+{
+    const unsigned others[][4] = {{0, 0, 0, 0},
+                                  {0, palette[1], palette[2], palette[3]},
+                                  {1, 0, 0, 0},
+                                  {1, 512 << 16 | 8192, palette[2], palette[3]},
+                                  {1, palette[1], 8 << 16 | 32, palette[3]},
+                                  {1, palette[1], 4 << 16 | 64, palette[3]},
+                                  {1, palette[1], palette[2], 8}};
+    const unsigned leaves = fake_leaves;
+    for (size_t i = 0; i <= sizeof others / sizeof *others; ++i) {
+        const bool short_of_leaves = i == sizeof others / sizeof *others;
+        fake_palette = short_of_leaves ? palette : others[i];
+        fake_leaves = short_of_leaves ? 0x1c : leaves;
+        fake_requests = 0;
+        expect_bound("no palette", AVX512);
+        expect("no palette", "status", tiny_request_amx(), TINY_ERROR_AMX);
+        const char *lookupc = amx_request();
+        expect("no palette", lookupc ? lookupc : "no complaint", lookupc && strstr(lookupc, "palette 1") != NULL, true);
+        expect("no palette", "requests", fake_requests, 0);
+    }
+    fake_palette = palette, fake_leaves = leaves;
+    expect_bound("tiles again", AMX);
+}
+
 int main(int count, char **arguments)
 {
     FILE *file = count == 3 ? fopen(arguments[1], "rb") : NULL;
@@ -147,6 +178,6 @@ int main(int count, char **arguments)
     if (strcmp(arguments[2], "real") == 0)
         on_this_linux();
     else
-        on_made_up_ones();
+        on_made_up_ones(), without_tiles();
     return failures > 0;
 }

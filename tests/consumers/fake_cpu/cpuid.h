@@ -11,6 +11,7 @@
 
 extern unsigned fake_leaves, fake_leaf1_ecx, fake_leaf7_ebx, fake_leaf7_edx, fake_last_subleaf, fake_leaf7_1_eax, fake_xcr0,
     fake_xgetbv_calls;
+extern const unsigned *fake_palette; /* of tiles: the last one, and what leaf 1DH says of palette 1 in EAX, EBX and ECX */
 
 static inline int __get_cpuid_count(unsigned leaf, unsigned part, unsigned *a, unsigned *b, unsigned *c, unsigned *d)
 {
@@ -18,6 +19,11 @@ static inline int __get_cpuid_count(unsigned leaf, unsigned part, unsigned *a, u
     *d = leaf == 7 && part == 0 ? fake_leaf7_edx : part;
     *b = leaf == 7 ? fake_leaf7_ebx : 0;
     *c = leaf == 1 ? fake_leaf1_ecx : 0;
+    if (leaf == 0x1d && leaf <= fake_leaves) {
+        *a = fake_palette[part];
+        *b = part == 1 ? fake_palette[2] : 0;
+        *c = part == 1 ? fake_palette[3] : 0;
+    }
     return leaf <= fake_leaves;
 }
 
