@@ -13,7 +13,7 @@
 #include <string.h>
 
 unsigned fake_leaves = 0x1d, fake_leaf1_ecx = 1 << 12 | 1 << 27 | 1 << 28; /* FMA, OSXSAVE, AVX */
-unsigned fake_leaf7_ebx = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;     /* AVX-512 F, DQ, BW, VL */
+unsigned fake_leaf7_ebx = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;       /* AVX-512 F, DQ, BW, VL */
 unsigned fake_leaf7_edx, fake_last_subleaf, fake_leaf7_1_eax, fake_xcr0, fake_xgetbv_calls;
 
 /* EAX of subleaf 0, EAX, EBX and ECX of subleaf 1. */

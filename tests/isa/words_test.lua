@@ -190,7 +190,7 @@ local function program_of(set, without)
     end
     text[#text + 1] = body
     text[#text + 1] = "void run(void)\n{"
-    if isa.needs_permission(set) then -- ARCH_REQ_XCOMP_PERM; where another CPU's tiles are arrays, it is refused
+    if isa.needs_permission(set) then -- ARCH_REQ_XCOMP_PERM
         local request = '__asm__ volatile("syscall" : "+a"(number) : "D"(0x1023L), "S"(18L) : "rcx", "r11", "memory")'
         text[#text + 1] = "    long number = 158; /* of arch_prctl */\n    " .. request .. ";"
     end
@@ -205,7 +205,6 @@ local function program_of(set, without)
 end
 
 -- The commands that run programs of `set`, whose row of targets is `target`, each with the program's path behind; or
-
 -- nil and why there are none.
 local function emulators(set, target)
     if missing(target.compiler) then return nil, target.compiler .. " is missing" end
@@ -218,20 +217,13 @@ local function emulators(set, target)
     return list
 end
 
-local function run(set, without)
-    local target, folder, flags = targets.get(set.target or "generic"), process.temporary_directory(), set.flags
-    local list, why = emulators(set, target)
-    local header = not list and stand_ins.header(set)
-    if header then
-        list, flags = { {} }, stand_ins.flags(header)
-        host.print(set.name .. ": " .. why .. ": with " .. header)
-    end
-    if not list then
-        host.print("skipped: " .. set.name .. ": " .. why)
-        return
-    end
-    -- Compilers take longer than most CPUs, but for stand-ins and emulated boards.
-    local level = (header or target.script) and "-O1" or "-O0"
+-- Compiles the program for `set`, with its flags or those of `header`, which has functions in C for its instructions,
+-- and runs it by the commands of `list`.
+local function run(set, without, list, header)
+    local target, folder = targets.get(set.target or "generic"), process.temporary_directory()
+    local flags = header and stand_ins.flags(header) or set.flags
+    -- Compilers take longer than most CPUs, but for emulated boards.
+    local level = target.script and "-O1" or "-O0"
     assert(host.write_directory(folder .. "/isa", { ["words.c"] = program_of(set, without) }, true))
     local source, program = folder .. "/isa/words.c", folder .. "/words"
     local start = target.start and { "tests/firmware/boards/" .. target.start } or {}
@@ -262,21 +254,35 @@ end
 
 local test = {}
 
+-- The instruction set of that name with all types that this CPU runs or the set's emulator does, and the other types.
+local function runnable(name)
+    local facts, bare, without = cpu.describe(), isa.get(name), {}
+    local set = bare
+    for _, type in ipairs(types) do
+        local typed = isa.with_types(set, { type })
+        if typed == set or bare.emulator or isa.runs(typed, facts) then
+            set = typed
+        else
+            without[type.name] = isa.needs(bare, type).feature
+        end
+    end
+    return set, without
+end
+
 for _, name in ipairs(isa.all) do
     test["the_words_of_" .. name .. "_agree_with_portable_ones"] = function()
-        local facts, bare = cpu.describe(), isa.get(name)
-        local set, without = bare, {}
-        for _, type in ipairs(types) do
-            local typed = isa.with_types(set, { type })
-            if typed == set or bare.emulator or isa.runs(typed, facts) or stand_ins.header(typed) then
-                set = typed
-            else
-                without[type.name] = true
-                local feature = isa.needs(bare, type).feature
-                host.print(string.format("skipped: %s: %s: this CPU lacks %s", name, type.name, feature))
-            end
+        local everywhere, header = stand_ins.get(name)
+        if header then run(isa.with_types(everywhere, types), {}, { {} }, header) end
+        local set, without = runnable(name)
+        local list, why = emulators(set, targets.get(set.target or "generic"))
+        if list then
+            run(set, without, list)
+        elseif not header then
+            host.print("skipped: " .. name .. ": " .. why)
         end
-        run(set, without)
+        for type, feature in pairs(list and not header and without or {}) do
+            host.print(string.format("skipped: %s: %s: this CPU lacks %s", name, type, feature))
+        end
     end
 end
 

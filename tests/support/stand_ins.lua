@@ -1,4 +1,4 @@
--- Instruction sets of x86 that a CPU with AVX2 runs by functions in C, where it has no better.
+-- Instruction sets of x86 that every CPU with AVX2 runs by functions in C, whether or not it has them.
 local compile = require "harness.base.compile"
 local compilers = require "harness.base.compilers"
 local cpu = require "harness.base.cpu"
@@ -15,19 +15,22 @@ local headers = {
     amx_bf16 = "tests/isa/stand_ins/amx.h",
 }
 
--- The header of functions in C for the instruction set `set`, nil: there is none, or this CPU runs the set, or not
--- even those.
-function stand_ins.header(set)
-    local facts = cpu.describe()
-    if isa.runs(set, facts) or not isa.runs(isa.get "avx2", facts) then return nil end
-    return headers[set.name]
-end
-
 -- Compiler flags that take the header's place for those of the set.
 function stand_ins.flags(header) return { "-mavx2", "-mfma", "-mf16c", "-include", header } end
 
--- The instruction set `set` for this CPU, which has AVX2, as one that it may bind.
-function stand_ins.bound_everywhere(set)
+-- Those of kernels: also no inline assembly, and no word on vectors of 64 bytes as arguments.
+function stand_ins.of_kernels(header)
+    return compilers.joined(stand_ins.flags(header), { "-D__asm__(...)=", "-Wno-psabi" })
+end
+
+-- The command that finds what the kernels in the file `source` call and the header lacks.
+function stand_ins.check(source, header)
+    local flags = compile.flags({ flags = stand_ins.of_kernels(header) }, "")
+    return compilers.joined({ "gcc" }, flags, { "-fsyntax-only", source })
+end
+
+-- The instruction set `set` as one that CPUs with AVX2 may bind.
+local function bound_everywhere(set)
     local own = { cpu = isa.get("avx2").cpu, type_needs = {} }
     for key, value in pairs(set) do
         own[key] = own[key] or value
@@ -42,22 +45,27 @@ function stand_ins.bound_everywhere(set)
     return own
 end
 
--- The instruction set of that name, which a CPU with AVX2 may bind then, even one that runs the set, and its header;
--- nil: this CPU has no AVX2.
+-- The names of those instruction sets.
+stand_ins.names = {}
+for _, name in ipairs(isa.names) do
+    if headers[name] then table.insert(stand_ins.names, name) end
+end
+
+-- The instruction set of that name as one that this CPU may bind, and the header of functions in C for it; nil: there
+-- is none, or this CPU, whatever it is asked to pass for, has no AVX2, which is said.
 function stand_ins.get(name)
-    if not isa.runs(isa.get "avx2", cpu.describe()) then
-        return host.print("skipped: " .. name .. ": this CPU has no AVX2")
+    if not headers[name] then return nil end
+    if not isa.runs(isa.get "avx2", cpu.real()) then
+        return host.print("skipped: stand-ins for " .. name .. ": this CPU has no AVX2")
     end
-    return stand_ins.bound_everywhere(isa.get(name)), headers[name]
+    return bound_everywhere(isa.get(name)), headers[name]
 end
 
 -- The library of `plans` in `directory`, without optimisation, with the header's functions for instructions.
 function stand_ins.library(plans, directory, header)
     local contents, units = compile.sources(plans)
     for _, unit in ipairs(units) do
-        if unit.isa then
-            unit.flags = compilers.joined(stand_ins.flags(header), { "-D__asm__(...)=", "-Wno-psabi" })
-        end
+        if unit.isa then unit.flags = stand_ins.of_kernels(header) end
     end
     assert(host.write_directory(directory, contents, true))
     local library = directory .. "/all.so"

@@ -1,4 +1,4 @@
-/* AVX-512 with VNNI and BF16 for CPUs that have only AVX2: the intrinsics that lookupc prints, by their meaning: halves by AVX2 where these
+/* AVX-512 with VNNI and BF16 by AVX2: the intrinsics that lookupc prints, by their meaning: halves by AVX2 where these
    do not mix, else lane by lane. Included before all else (-include), with the flags of AVX2. */
 #ifndef LOOKUPC_TESTS_AVX512_H
 #define LOOKUPC_TESTS_AVX512_H
@@ -394,6 +394,12 @@ static inline __m512i _mm512_permutexvar_epi32(__m512i which, __m512i a)
 {
     stand_in_v at = {.integers = which}, x = {.integers = a}, to;
     FOR_LANES(16) to.i[n] = x.i[at.i[n] & 15];
+    return to.integers;
+}
+static inline __m512i _mm512_permutexvar_epi16(__m512i which, __m512i a)
+{
+    stand_in_v at = {.integers = which}, x = {.integers = a}, to;
+    FOR_LANES(32) to.words[n] = x.words[at.words[n] & 31];
     return to.integers;
 }
 static inline __m512i _mm512_permutexvar_epi64(__m512i which, __m512i a)
