@@ -26,18 +26,25 @@ local counting = compilers.joined(
     stand_ins.flags "tests/isa/stand_ins/amx.h"
 )
 
--- The object files of blocks whose weights, inputs and cache have such a type, of both instruction sets, and numbers of
--- their plan.
-local function blocks(type)
-    local path = program.model(folder, "tiles_" .. type, text)
-    local bundle, list = folder .. "/" .. type, table.concat(sets[type], ",")
+-- The model file and the folder of a bundle for blocks whose weights, inputs and cache have such a type, of both
+-- instruction sets.
+local function emitted(type)
+    local path, bundle = program.model(folder, "tiles_" .. type, text), folder .. "/" .. type
+    local list = table.concat(sets[type], ",")
     program.works { "emit", path, "--type", type, "--activations", type, "--isa", list, "-o", bundle }
+    return path, bundle
+end
+
+-- Their object files, and numbers of their plan.
+local function blocks(type)
+    local path, bundle = emitted(type)
     local objects = {}
     for i, set in ipairs(sets[type]) do
         objects[i] = bundle .. "/" .. set .. ".o"
         compilers.call(compilers.joined(counting, { "-c", bundle .. "/tiles__" .. set .. ".c", "-o", objects[i] }))
     end
-    local p = model_plan.build(model.load(path), isa.select(list), { type = type, activations = type })
+    local list = isa.select(table.concat(sets[type], ","))
+    local p = model_plan.build(model.load(path), list, { type = type, activations = type })
     local run = p.segments[1].plan
     local cache, of_attention = run.shape.cache, run.variants[2].attention
     return objects,
@@ -91,7 +98,7 @@ end
 -- sums. With bytes attention has shorter rows.
 function test.products_have_the_instructions_that_are_meant()
     if not stand_ins.get "amx_int8" then return end
-    blocks "i8"
+    emitted "i8"
     local text = table.concat(instructions("i8", "att"), "\n")
     local block = {}
     for tile = 0, 3 do
@@ -118,7 +125,7 @@ end
 
 function test.both_dialects_of_assemblers_have_the_same_instructions_of_tiles()
     if not stand_ins.get "amx_bf16" then return end
-    blocks "bf16"
+    emitted "bf16"
     check.equal(instructions("bf16", "intel"), instructions("bf16", "att"))
 end
 
