@@ -449,7 +449,9 @@ lint)
     ;;
 bench)
     build
-    if [[ ${2-} == rivals ]]; then
+    if [[ -n ${LOOKUPC_CPU-} && ${2-} =~ ^(rivals|llama|training)$ ]]; then
+        fail "bench $2: LOOKUPC_CPU cannot mask its rivals"
+    elif [[ ${2-} == rivals ]]; then
         rivals
     elif [[ ${2-} == llama ]]; then
         [[ $# == 3 || $# == 4 ]] || fail "bench llama: give the path of a llama-bench, and of a model in GGUF if it is to be that one"

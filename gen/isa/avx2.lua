@@ -75,6 +75,7 @@ function avx2.load_partial_bf16(base, n) return upper_half(few_elements(base, n,
 function avx2.load_partial_f16(base, n) return call("cvtph_ps", few_elements(base, n, "_mm_setr_epi16", "short")) end
 function avx2.load_partial_i8(base, n) return call("cvtepi32_ps", few_elements(base, n, "_mm256_setr_epi32")) end
 local f16c = { flags = { "-mf16c" }, guard = "defined(__F16C__)", leaf1_ecx = 1 << 29, feature = "f16c" }
+avx2.always = { leaf1_ecx = 1 << 29 }
 avx2.type_needs = { f16 = f16c, e4m3 = f16c }
 
 function avx2.dot_i16(sum, a, b) return call("add_epi32", sum, call("madd_epi16", a, b)) end

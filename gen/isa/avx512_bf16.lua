@@ -16,6 +16,8 @@ for key, bits in pairs(avx512.cpu) do
     set.cpu[key] = bits
 end
 
+set.always = { leaf7_ecx = 1 << 11 } -- VNNI
+
 local function pairs_of(words) return expression.cast("__m512bh", words) end
 function set.dot_bf16(sum, a, b) return expression.call("_mm512_dpbf16_ps", sum, pairs_of(a), pairs_of(b)) end
 function set.store_bf16(base, offset, a, b)

@@ -14,6 +14,7 @@
 --   cpu                      what a CPU of it must have to run it, nil: nothing. x86: bits of `isa.registers` that must
 --                            be set. aarch64: fields of four bits of its ID registers, a list of { register, shift },
 --                            that must not be 0; vector_bytes of SVE's vectors, at least
+--   always                   bits that all known CPUs of it have beside, nil: none; bind asks for those of type_needs
 --   emulator                 the command that runs a program of it on another CPU, nil: there is none
 --   other_emulators          such commands for CPUs with longer vectors, nil: none
 --   target                   the row of gen/plan/target.lua that compiles and runs programs of it, nil: "generic"
@@ -202,7 +203,7 @@ end
 -- Whether such a CPU runs it.
 function isa.runs(set, has)
     local cpu = set.cpu or {}
-    if not isa.is_for(set, has) then return false end
+    if not isa.is_for(set, has) or has.bare and set.architecture then return false end
     if set.architecture == "aarch64" then
         for _, field in ipairs(cpu) do
             if (has[field.register] or 0) >> field.shift & 15 == 0 then return false end
@@ -213,6 +214,33 @@ function isa.runs(set, has)
         if (has[key] or 0) & bits ~= bits then return false end
     end
     return true
+end
+
+-- Takes from `has` what neither `set` needs nor those that all its CPUs have; `bare`: not even what all CPUs of an
+-- architecture have.
+function isa.mask(has, set)
+    local kept = {}
+    local function keep(register, bits) kept[register] = (kept[register] or 0) | bits end
+    local function keep_registers(needs)
+        for _, register in ipairs(isa.registers) do
+            keep(register, needs[register] or 0)
+        end
+    end
+    has.bare = not set.architecture
+    while set do
+        keep_registers(set.cpu or {})
+        for _, field in ipairs(set.cpu or {}) do
+            keep(field.register, 15 << field.shift)
+        end
+        keep_registers(set.always or {})
+        keep("vector_bytes", set.cpu and set.cpu.vector_bytes and ~0 or 0)
+        set = set.narrower and isa.get(set.narrower)
+    end
+    for key, value in pairs(has) do
+        if key:find "^leaf" or key:find "^id_" or key == "xcr0" or key == "vector_bytes" then
+            has[key] = value & (kept[key] or 0)
+        end
+    end
 end
 
 -- Whether a program may run the instruction set `set` only after it asked the system.

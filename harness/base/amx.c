@@ -8,6 +8,8 @@
 #include <cpuid.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,6 +27,9 @@ static bool has_palette(void)
 const char *amx_request(void)
 {
     unsigned a = 0, b = 0, c = 0, d = 0;
+    const char *const mask = getenv("LOOKUPC_CPU"); /* harness/base/cpu.lua says what it may be */
+    if (mask && *mask && strncmp(mask, "amx", 3) != 0)
+        return "LOOKUPC_CPU masks it";
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & TILE)) /* programs that emulate a CPU may stop at an unknown call */
         return "this CPU has none";
     if (!has_palette())

@@ -1,5 +1,6 @@
 /* Rounds the inputs of a dense FFN to bytes with a scale of their own, vectorised by the compiler: build this file as gelu.c. */
 #include "harness/baseline/ffn.h"
+#include "harness/baseline/vectors.h"
 
 #include <string.h>
 
@@ -24,53 +25,41 @@ static inline __attribute__((always_inline)) void bytes(const float *restrict x,
 }
 
 /* One copy for each vector width, as in gelu.c. */
-#define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma")))
-#define AVX2 __attribute__((target("avx2,fma")))
-
-AVX512 static uint32_t largest_bits_avx512(const float *x, size_t count)
+VECTORS_64 static uint32_t largest_bits_64(const float *x, size_t count)
 {
     return largest_bits(x, count);
 }
 
-AVX2 static uint32_t largest_bits_avx2(const float *x, size_t count)
+VECTORS_32 static uint32_t largest_bits_32(const float *x, size_t count)
 {
     return largest_bits(x, count);
 }
 
-AVX512 static void bytes_avx512(const float *x, size_t count, float inverse, uint8_t *to)
+VECTORS_64 static void bytes_64(const float *x, size_t count, float inverse, uint8_t *to)
 {
     bytes(x, count, inverse, to);
 }
 
-AVX2 static void bytes_avx2(const float *x, size_t count, float inverse, uint8_t *to)
+VECTORS_32 static void bytes_32(const float *x, size_t count, float inverse, uint8_t *to)
 {
     bytes(x, count, inverse, to);
-}
-
-static bool has_avx512(void)
-{
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl");
-}
-
-static bool has_avx2(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
 
 static uint32_t largest_bits_here(const float *x, size_t count)
 {
-    return has_avx512() ? largest_bits_avx512(x, count) : has_avx2() ? largest_bits_avx2(x, count) : largest_bits(x, count);
+    switch (vectors_bytes()) {
+    case 64: return largest_bits_64(x, count);
+    case 32: return largest_bits_32(x, count);
+    default: return largest_bits(x, count);
+    }
 }
 
 static void bytes_here(const float *x, size_t count, float inverse, uint8_t *to)
 {
-    if (has_avx512()) {
-        bytes_avx512(x, count, inverse, to);
-    } else if (has_avx2()) {
-        bytes_avx2(x, count, inverse, to);
-    } else {
-        bytes(x, count, inverse, to);
+    switch (vectors_bytes()) {
+    case 64: bytes_64(x, count, inverse, to); break;
+    case 32: bytes_32(x, count, inverse, to); break;
+    default: bytes(x, count, inverse, to);
     }
 }
 

@@ -2,6 +2,7 @@
    -O3 -fno-trapping-math -fno-math-errno -ffp-contract=fast -fopenmp, else it becomes a bottleneck of the dense FFN. */
 #include "harness/baseline/ffn.h"
 #include "harness/baseline/power.h"
+#include "harness/baseline/vectors.h"
 
 static inline __attribute__((always_inline)) void bias_gelu(float *restrict x, const float *restrict bias, size_t rows, size_t columns)
 {
@@ -19,26 +20,22 @@ static inline __attribute__((always_inline)) void bias_gelu(float *restrict x, c
 }
 
 /* One copy for each vector width; target_clones would do, but clang 14 picks its clones by the CPU's maker. */
-__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma"))) static void bias_gelu_avx512(float *x, const float *bias, size_t rows,
-                                                                                               size_t columns)
+VECTORS_64 static void bias_gelu_64(float *x, const float *bias, size_t rows, size_t columns)
 {
     bias_gelu(x, bias, rows, columns);
 }
 
-__attribute__((target("avx2,fma"))) static void bias_gelu_avx2(float *x, const float *bias, size_t rows, size_t columns)
+VECTORS_32 static void bias_gelu_32(float *x, const float *bias, size_t rows, size_t columns)
 {
     bias_gelu(x, bias, rows, columns);
 }
 
 static void bias_gelu_here(float *x, const float *bias, size_t rows, size_t columns)
 {
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl")) {
-        bias_gelu_avx512(x, bias, rows, columns);
-    } else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        bias_gelu_avx2(x, bias, rows, columns);
-    } else {
-        bias_gelu(x, bias, rows, columns);
+    switch (vectors_bytes()) {
+    case 64: bias_gelu_64(x, bias, rows, columns); break;
+    case 32: bias_gelu_32(x, bias, rows, columns); break;
+    default: bias_gelu(x, bias, rows, columns);
     }
 }
 

@@ -3,6 +3,7 @@
  */
 #include "harness/baseline/power.h"
 #include "harness/baseline/products.h"
+#include "harness/baseline/vectors.h"
 
 #include <math.h>
 #include <string.h>
@@ -62,14 +63,13 @@ static inline __attribute__((always_inline)) void softmax(float *restrict score,
     }
 }
 
-__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512"))) static void
-softmax_avx512(float *score, size_t rows, size_t columns, size_t seen, size_t step, float factor)
+__attribute__((target(VECTORS_64_TARGET ",prefer-vector-width=512"))) static void softmax_64(float *score, size_t rows, size_t columns,
+                                                                                             size_t seen, size_t step, float factor)
 {
     softmax(score, rows, columns, seen, step, factor);
 }
 
-__attribute__((target("avx2,fma"))) static void softmax_avx2(float *score, size_t rows, size_t columns, size_t seen, size_t step,
-                                                             float factor)
+VECTORS_32 static void softmax_32(float *score, size_t rows, size_t columns, size_t seen, size_t step, float factor)
 {
     softmax(score, rows, columns, seen, step, factor);
 }
@@ -79,12 +79,9 @@ void baseline_softmax(const baseline_attention *of, float *score)
     const size_t columns = of->position + of->tokens, rows = of->tokens == 1 ? of->heads / of->kv_heads : of->tokens;
     const size_t seen = of->causal ? of->position + 1 : columns, step = of->causal && of->tokens > 1 ? 1 : 0;
     const float factor = 1.0f / sqrtf((float)of->width);
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl")) {
-        softmax_avx512(score, rows, columns, seen, step, factor);
-    } else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        softmax_avx2(score, rows, columns, seen, step, factor);
-    } else {
-        softmax(score, rows, columns, seen, step, factor);
+    switch (vectors_bytes()) {
+    case 64: softmax_64(score, rows, columns, seen, step, factor); break;
+    case 32: softmax_32(score, rows, columns, seen, step, factor); break;
+    default: softmax(score, rows, columns, seen, step, factor);
     }
 }

@@ -2,6 +2,7 @@
 #include "harness/measure/limits.h"
 
 #include "harness/base/clock.h"
+#include "harness/baseline/vectors.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -112,23 +113,20 @@ static volatile float factor = 0.5f, addend = 1.0f;
     static const loops name##_loops = {name##_fma, name##_stream, name##_rows, name##_strips};
 
 #if defined(__x86_64__)
-DEFINE_LOOPS(avx512, __attribute__((target("avx512f"))), 64)
-DEFINE_LOOPS(avx2, __attribute__((target("avx2,fma"))), 32)
+DEFINE_LOOPS(avx512, VECTORS_64, 64)
+DEFINE_LOOPS(avx2, VECTORS_32, 32)
 #endif
 DEFINE_LOOPS(plain, , 16)
 
-/* Both the CPU and its operating system must know the registers. */
 static const loops *widest_loops(void)
 {
+    switch (vectors_bytes()) {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) {
-        return &avx512_loops;
-    }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        return &avx2_loops;
-    }
+    case 64: return &avx512_loops;
+    case 32: return &avx2_loops;
 #endif
-    return &plain_loops;
+    default: return &plain_loops;
+    }
 }
 
 /* Rows of one kind: `count` of them, each `row` bytes in whole lines, read in the order[count + most_ahead]. */

@@ -2,9 +2,11 @@
    Usage: lookupc-measure JOB.json OUT.json PARENT, where PARENT is the process that starts it; what a job says: buffers.h, rows.h,
    baselines.h and timing.h. OUT.json is complete when the exit status is 0; its times are of one call of a whole batch. Of what runs on
    several threads wall time counts, and CPU time is that of all threads together; else CPU time counts. OpenBLAS reads OPENBLAS_CORETYPE
-   when it is loaded: the parent sets it. */
+   when it is loaded, and oneDNN ONEDNN_MAX_CPU_ISA: the parent sets them, and says in the job's vector_bytes, 64 if absent, how wide the
+   vectors of this process' own loops may be. */
 #include "harness/base/amx.h"
 #include "harness/base/parent.h"
+#include "harness/baseline/vectors.h"
 #include "harness/measure/baselines.h"
 #include "harness/measure/rows.h"
 
@@ -22,6 +24,7 @@ int main(int argc, char **argv)
     end_with_parent((pid_t)atoi(argv[3])); /* nobody else wants the result, and others wait for this machine */
     amx_request();                         /* before a library or compiled code looks what it may use */
     const job_object job = job_read(argv[1]);
+    vectors_limit(job_integer_or(&job, "vector_bytes", 64, 16, 64));
     FILE *out = fopen(argv[2], "w");
     if (!out) {
         job_fail("%s: %s", argv[2], strerror(errno));

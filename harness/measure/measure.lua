@@ -1,23 +1,41 @@
 -- Runs the measuring process with a job (harness/measure/rows.h says of what) and reads what it found.
 local cpu = require "harness.base.cpu"
 local host = require "host"
+local isa = require "gen.isa.list"
 local json = require "json"
 local locks = require "store"
+local one_of = require "gen.schema.one_of"
 local process = require "process"
 
 local measure = {}
 
--- OpenBLAS takes the plainest kernels for a CPU younger than itself: name the best ones this CPU can run. On AMD's
--- Zen 4 the Haswell kernels are the fastest at every batch (8 tokens: 86 against 148 us a token, d = 512).
-local function openblas_coretype(facts)
-    local can = {}
-    for _, name in ipairs(facts.isa) do
-        can[name] = true
-    end
-    return can.avx2 and facts.model:find("AMD", 1, true) and "Haswell"
-        or can.avx512 and "SkylakeX"
-        or can.avx2 and "Haswell"
-        or nil
+-- What the libraries know CPUs of x86 as that have an instruction set and no better one: OpenBLAS' kernels, and the
+-- most that oneDNN may use. Of portable C, what is nearest: neither has less.
+local libraries = {
+    scalar = { "Prescott", "SSE41" },
+    sse4 = { "Penryn", "SSE41" },
+    avx2 = { "Haswell", "AVX2" },
+    avx_vnni = { "Haswell", "AVX2_VNNI" },
+    avx512 = { "SkylakeX", "AVX512_CORE" },
+    avx512_bf16 = { "SkylakeX", "AVX512_CORE_BF16" },
+    amx_int8 = { "SkylakeX", "AVX512_CORE_AMX" },
+    amx_bf16 = { "SkylakeX", "AVX512_CORE_AMX" },
+}
+
+-- What the libraries read in their environment. OpenBLAS takes the plainest kernels for a CPU younger than itself: name
+-- the best ones this CPU can run. On AMD's Zen 4 the Haswell kernels are the fastest at every batch (8 tokens: 86
+-- against 148 us a token, d = 512). oneDNN knows the CPU itself, but not a mask. Raises one line for one of AArch64,
+-- whose libraries cannot be masked.
+local function environment(facts)
+    local best = facts.isa[#facts.isa]
+    local row = facts.architecture == "x86_64" and libraries[best]
+    if facts.mask and not row then error("LOOKUPC_CPU: bench and tune cannot mask OpenBLAS and oneDNN here", 0) end
+    local slower = row and row[1] == "SkylakeX" and facts.vendor == "AuthenticAMD"
+    local known = row and (facts.mask or one_of.contains(facts.isa, "avx2")) -- of older ones OpenBLAS chooses right
+    return {
+        OPENBLAS_CORETYPE = known and (slower and "Haswell" or row[1]) or nil,
+        ONEDNN_MAX_CPU_ISA = facts.mask and row[2],
+    }
 end
 
 -- The samples of the output by name, in the order of the repetitions: { cpu = {µs of a call, all threads}, wall = {µs},
@@ -72,23 +90,23 @@ end
 -- those of waiting included; show_stderr: the process shows its progress and, if it fails, why, and nil is returned.
 -- All else raises one line.
 function measure.run(job, options)
+    local facts = cpu.describe()
+    local env = environment(facts)
     local stop = options.left and process.clock() + options.left
     local directory = process.temporary_directory()
+    job.vector_bytes = math.max(16, 4 * isa.get(facts.isa[#facts.isa]).lanes)
     local job_path, output_path = directory .. "/job.json", directory .. "/measured.json"
     assert(host.write_file(job_path, assert(json.encode(job))))
     local program = measure.program()
-    local threads = tostring(job.library_threads or job.threads)
+    env.OPENBLAS_NUM_THREADS = tostring(job.library_threads or job.threads)
+    env.OMP_NUM_THREADS = env.OPENBLAS_NUM_THREADS
     local _ <close> = alone(stop)
     local left = stop and stop - process.clock()
     if left and left <= 0 then return nil end
     local result = assert(process.run({ program, job_path, output_path, tostring(process.id()) }, {
         show_stderr = options.show_stderr,
         timeout = left,
-        env = {
-            OPENBLAS_CORETYPE = openblas_coretype(cpu.describe()),
-            OPENBLAS_NUM_THREADS = threads,
-            OMP_NUM_THREADS = threads,
-        },
+        env = env,
     }))
     if result.timed_out then return nil end
     if result.signal then error("the measuring process ended by signal " .. result.signal, 0) end

@@ -1,6 +1,9 @@
 -- Which dense FFNs a LookupFFN is compared with: those of its type and wider ones, the fastest of them.
 local check = require "tests.support.check"
+local cpu = require "harness.base.cpu"
 local dtype = require "gen.plan.dtype"
+local host = require "host"
+local program = require "tests.support.program"
 local rivals = require "harness.measure.rivals"
 
 local test = {}
@@ -74,6 +77,17 @@ function test.what_a_cpu_lacks_is_said()
         "^bf16: [^\n]* emulates them.$"
     )
     check.equal(rivals.note({ onednn_bf16 = "amx", onednn_i8 = "amx" }, results), nil)
+end
+
+-- Behind a mask the libraries are those of such a CPU.
+function test.a_mask_holds_for_the_libraries()
+    if cpu.real().architecture ~= "x86_64" then return host.print "skipped: masked libraries: for x86 alone" end
+    local words = { "bench", "gen/models/tiny.lua", "--batch", "1", "--repetitions", "1" }
+    local text = program.works(words, { env = { LOOKUPC_CPU = "scalar" } })
+    check.matches(text, "(LOOKUPC_CPU=scalar)")
+    check.matches(text, "\nscalar +1 ")
+    check.matches(text, "\nOpenBLAS ran as Prescott, with SSE3, oneDNN with SSE4.1: neither has less.\n")
+    check.equal(text:find "avx", nil)
 end
 
 function test.names_of_implementations_are_short()

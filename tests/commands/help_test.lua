@@ -1,6 +1,7 @@
 -- What lookupc says of itself: help, man pages, its version, and what doctor finds.
 local check = require "tests.support.check"
 local cli = require "commands.cli"
+local cpu = require "harness.base.cpu"
 local host = require "host"
 local json = require "json"
 local process = require "process"
@@ -75,6 +76,21 @@ function test.examples_of_every_command_are_command_lines()
 end
 
 function test.version() check.equal(works { "--version" }, "lookupc " .. host.version .. "\n") end
+
+-- LOOKUPC_CPU takes away, in every command that asks what this CPU has, and is part of the CPU's name.
+function test.a_mask_of_the_cpu()
+    local masked = { env = { LOOKUPC_CPU = "scalar" } }
+    local facts = json.decode(works({ "doctor", "--json" }, masked)).cpu
+    check.equal({ facts.isa, facts.features, facts.amx }, { { "scalar" }, {}, false })
+    check.matches(facts.name, " %(LOOKUPC_CPU=scalar%)$")
+    program.refuses(1, "this CPU runs none of avx2", { "verify", "gen/models/tiny.lua", "--isa", "avx2" }, masked)
+    local other = cpu.real().architecture == "aarch64" and "sse4" or "neon"
+    for name, rule in pairs { avx3 = "must be one of scalar, ", [other] = "this CPU has no such instructions: " } do
+        local line = string.format('LOOKUPC_CPU: "%s": %s', name, rule)
+        program.refuses(2, line, { "doctor" }, { env = { LOOKUPC_CPU = name } })
+    end
+    program.refuses(2, "LOOKUPC_CPU: --machine: ", { "tune", "--machine", "zen3" }, masked)
+end
 
 function test.doctor_says_what_is_there_and_what_is_missing()
     local facts = json.decode(works { "doctor", "--json" })

@@ -34,6 +34,49 @@ function test.amx_runs_where_its_bits_are_and_needs_a_permission()
     check.equal({ isa.needs_permission(isa.get "avx512"), isa.needs_permission(isa.get "sve") }, { false, false })
 end
 
+-- Behind a mask a CPU that has everything runs its set and what that builds on, with what all CPUs of these have.
+function test.a_mask_leaves_a_set_and_what_it_builds_on()
+    local x86, aarch64 = { architecture = "x86_64" }, { architecture = "aarch64", vector_bytes = 64 }
+    for _, register in ipairs(isa.registers) do
+        x86[register] = 0xffffffff
+    end
+    for _, register in ipairs { "id_aa64pfr0_el1", "id_aa64isar0_el1", "id_aa64isar1_el1", "id_aa64zfr0_el1" } do
+        aarch64[register] = ~0
+    end
+    local function left(has, name)
+        local facts, names = {}, {}
+        for key, value in pairs(has) do
+            facts[key] = value
+        end
+        isa.mask(facts, isa.get(name))
+        for _, other in ipairs(isa.names) do
+            if isa.runs(isa.get(other), facts) then names[#names + 1] = other end
+        end
+        return table.concat(table.move(isa.features(facts), 1, 9, #names + 1, names), " ")
+    end
+    for name, sets in pairs {
+        scalar = "scalar",
+        sse4 = "scalar sse4",
+        avx2 = "scalar sse4 avx2 f16c",
+        avx_vnni = "scalar sse4 avx2 avx_vnni f16c",
+        avx512 = "scalar sse4 avx2 avx512 f16c",
+        avx512_bf16 = "scalar sse4 avx2 avx512 avx512_bf16 f16c avx512vnni",
+        amx_int8 = "scalar sse4 avx2 avx512 amx_int8 f16c avx512vnni",
+        amx_bf16 = "scalar sse4 avx2 avx512 avx512_bf16 amx_int8 amx_bf16 f16c avx512vnni",
+    } do
+        check.equal({ name, left(x86, name) }, { name, sets })
+    end
+    for name, sets in pairs {
+        scalar = "scalar",
+        neon = "scalar neon",
+        dotprod = "scalar neon dotprod dotprod",
+        sve = "scalar neon sve",
+        i8mm = "scalar neon i8mm i8mm",
+    } do
+        check.equal({ name, left(aarch64, name) }, { name, sets })
+    end
+end
+
 -- Every function of an instruction set is a word of the contract.
 function test.every_word_is_in_the_contract()
     local known = {}

@@ -173,7 +173,7 @@ return function(name, vectors, word)
     for key, bits in pairs(set.cpu) do
         cpu[key] = key == "xcr0" and bits | 1 << 17 | 1 << 18 or bits
     end
-    set.cpu = cpu
+    set.cpu, set.always = cpu, { leaf7_ecx = 1 << 11 } -- VNNI
     set.l2_bytes = 2 << 20
     set.helpers = { table.unpack(set.helpers) }
     table.insert(set.helpers, { name = "tile_configure", guard = guard, text = text })
