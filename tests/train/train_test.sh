@@ -138,7 +138,7 @@ wait $! || status=$?
 [[ -e stopped.safetensors.resume && ! -e stopped.safetensors ]] || fail "nothing was saved"
 
 # With another instruction set and number of threads it goes on, and says so.
-if grep -qw avx2 /proc/cpuinfo; then
+if [[ ${LOOKUPC_CPU:-avx2} == avx* ]] && grep -qw avx2 /proc/cpuinfo; then
     cp stopped.safetensors.resume changed.safetensors.resume
     "$LOOKUPC" train model.lua --text text.txt --steps 10000 --batch 2 --isa avx2 --threads 1 "${quantised[@]}" \
         -o changed.safetensors --resume >log 2>errors &
