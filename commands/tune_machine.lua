@@ -95,12 +95,12 @@ return function(options, seconds)
     if not name:find "^%l[%l%d-]*$" or #name > 40 or name == "list" or name == machines.nominal then
         misuse('--machine: "' .. name .. '": must be a name in small letters, digits and -, not list or generic')
     end
-    if facts.mask then misuse "LOOKUPC_CPU: --machine: a CPU is measured with all that it has: unset the variable" end
     if options.cc:find "," then misuse("--cc: " .. options.cc .. ": must be one compiler beside --machine") end
     local path = options.o or "gen/machines/" .. name .. ".lua"
     file_rules.can_become("-o", path)
     if options.json then file_rules.json_can_hold("-o", path) end
     local own, comment = start_of(name, path, facts, options.o)
+    if facts.mask then misuse "LOOKUPC_CPU: --machine: a CPU is measured with all that it has: unset the variable" end
     if seconds > 0 then measure.program() end
     local opened <close>, problem = store.open(store.path())
     if problem then host.note("lookupc tune: " .. problem) end
