@@ -31,8 +31,9 @@ machine.fields = {
 -- allows.
 function machine.compare(fields, wanted, other)
     local level, allowed, refused = 1, {}, {}
+    local function value_of(key, name) return key[name] == nil and 0 or key[name] end -- 0: not known, as nil
     for _, field in ipairs(fields) do
-        local a, b = wanted[field.name], other[field.name]
+        local a, b = value_of(wanted, field.name), value_of(other, field.name)
         if a ~= b then
             local good = field.differs and (not field.part or field.part(a) == field.part(b))
             local list = good and allowed or refused
