@@ -158,18 +158,37 @@ static int host_same_file(lua_State *L)
     return 1;
 }
 
-/* host.absolute(path) -> the path of an existing file or folder from the root on, without links | nil, message */
+/* The path of an existing file or folder from the root on: without links to folders, and under the file's own name, whose ending says what
+   it is: a link there may lead to a file of any name. To be freed; NULL with errno. */
+static char *absolute(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) != 0)
+        return NULL;
+    if (S_ISDIR(status.st_mode))
+        return realpath(path, NULL);
+    const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+    char *folder = slash == NULL ? strdup(".") : strndup(path, (size_t)(name - path));
+    char *real = folder == NULL ? NULL : realpath(folder, NULL), *whole = NULL;
+    if (real != NULL && asprintf(&whole, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name) < 0)
+        whole = NULL;
+    free(real);
+    free(folder);
+    return whole;
+}
+
+/* host.absolute(path) -> that path | nil, message */
 static int host_absolute(lua_State *L)
 {
     const char *path = check_path(L, 1);
-    char *absolute = realpath(path, NULL);
-    if (absolute == NULL) {
+    char *found = absolute(path);
+    if (found == NULL) {
         lua_pushnil(L);
         lua_pushfstring(L, "%s: %s", path, strerror(errno));
         return 2;
     }
-    lua_pushstring(L, absolute);
-    free(absolute);
+    lua_pushstring(L, found);
+    free(found);
     return 1;
 }
 

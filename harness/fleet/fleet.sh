@@ -37,7 +37,7 @@ begin() {
     [[ -f $model ]] || fail "$model: there is no such model file"
     [[ -x $lookupc ]] || fail "$lookupc: is no program: build lookupc first, or name it in LOOKUPC"
     [[ $1 != *[%\\]* ]] || fail "$1: a folder's name may hold no % or \\"
-    model=$(realpath "$model")
+    model=$(realpath "$(dirname "$model")")/$(basename "$model") # a link keeps its folder, from which its tokenizer is named
     lookupc=$(realpath "$lookupc")
     wanted=$(
         printf '%s=%q\n' model "$model" lookupc "$lookupc" shards "$shards" time "$time" digest "$(cat "$model" "$lookupc" | sha256sum | cut -c-16)"

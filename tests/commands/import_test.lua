@@ -1,10 +1,12 @@
 -- `lookupc import` of folders: whole model files of configurations, and weights of TensorFlow.js and minGPT, which
 -- become safetensors; what is damaged ends in one line and writes nothing.
 local check = require "tests.support.check"
+local gguf = require "tests.support.gguf"
 local host = require "host"
 local json = require "json"
 local process = require "process"
 local program = require "tests.support.program"
+local request = require "gen.request.request"
 local small = require "tests.support.small_tokenizers"
 
 local works, refuses = program.works, program.refuses
@@ -307,6 +309,38 @@ local function roberta_files(settings)
         ["merges.txt"] = "#version: 0.2\n",
         ["tokenizer_config.json"] = settings,
     }
+end
+
+-- The files of a folder as links to others without endings, as the cache of Hugging Face has them: named as given.
+function test.folders_of_links()
+    local script = 'mkdir "$1/b"; cd "$1" && for f in *.*; do mv "$f" "b/${f/./_}"; ln -s "b/${f/./_}" "$f"; done'
+    local function linked(files)
+        local path = with_files(files)
+        check.equal(process.run({ "bash", "-c", script, "bash", path }).status, 0)
+        return path
+    end
+    local words = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nlook\n##up\n"
+    local gpt2 = changed(bert, { model_type = "gpt2", n_embd = 16, n_head = 2, n_layer = 2, n_positions = 20 })
+    gpt2.activation_function, gpt2.vocab_size, gpt2.architectures = "gelu", 257, nil
+    local bytes = changed(small.byte_vocabulary(0), { ["<|endoftext|>"] = 256 })
+    local wide = changed(llama, { vocab_size = 257 })
+    local pieces = small.hugging_face(function() end)
+    for _, row in ipairs {
+        { "tokenizer.json", { ["config.json"] = wide, ["tokenizer.json"] = pieces } },
+        { "tokenizer.model", { ["config.json"] = llama, ["tokenizer.model"] = sentencepiece(2) } },
+        { "vocab.json", { ["config.json"] = gpt2, ["vocab.json"] = bytes, ["merges.txt"] = "" } },
+        { "vocab.txt", { ["config.json"] = bert, ["vocab.txt"] = words } },
+    } do
+        local path = linked(row[2])
+        local m = imported(path)
+        check.equal(m.tokenizer.file, path:match "[^/]+$" .. "/" .. row[1])
+    end
+    local path = linked { ["t.json"] = pieces, ["m.gguf"] = gguf.file(gguf.metadata, gguf.tensors) }
+    works { "import", path .. "/m.gguf", "-o", path .. ".lua" }
+    works { "pack", path .. ".lua", "--weights", path .. "/m.gguf", "-o", path .. ".bin" }
+    works { "import", linked { ["config.json"] = wide }, "-o", path .. ".lua" }
+    local given = request.model(path .. ".lua", { tokenizer = path .. "/t.json" }).tokenizer.file
+    check.equal(given:match "[^/]+/[^/]+$", path:match "[^/]+$" .. "/t.json")
 end
 
 -- Files other than tokenizer.json: the ids are those of Hugging Face's tokenizers in Python.

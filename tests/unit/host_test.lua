@@ -48,6 +48,28 @@ function test.symbolic_links_are_followed()
     check.equal(process.run({ "readlink", folder .. "/link" }).output, "a\n")
 end
 
+-- Folders without links, and the file's own name, though it is a link.
+function test.an_absolute_path_keeps_the_name_of_a_file()
+    local folder = process.temporary_directory()
+    local real = process.run({ "realpath", folder }).output:gsub("\n$", "")
+    host.write_directory(folder, { ["blobs/1"] = "", ["real/a"] = "" })
+    process.run { "ln", "-s", "../blobs/1", folder .. "/real/a.json" }
+    process.run { "ln", "-s", "real", folder .. "/linked" }
+    process.run { "ln", "-s", "none", folder .. "/nothing" }
+    for path, expected in pairs {
+        ["linked/a.json"] = "/real/a.json",
+        ["linked/a"] = "/real/a",
+        ["linked/../blobs/1"] = "/blobs/1",
+        ["linked"] = "/real",
+        ["linked/"] = "/real",
+        ["linked/."] = "/real",
+    } do
+        check.equal({ path, host.absolute(folder .. "/" .. path) }, { path, real .. expected })
+    end
+    check.fails_with(folder .. "/nothing: No such file or directory", host.absolute, folder .. "/nothing")
+    check.fails_with("none: No such file or directory", host.absolute, "none")
+end
+
 function test.only_regular_files_are_regular()
     local folder = process.temporary_directory()
     host.write_directory(folder, { a = "12\0004", empty = "" })
