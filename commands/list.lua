@@ -624,8 +624,8 @@ local commands = {
             { name = "stop", value = "TEXT", doc = "end before this text" },
             {
                 name = "stop-ids",
-                value = "IDS",
-                doc = "end before one of these ids; default: those that end a text for the tokenizer",
+                value = "IDS|none",
+                doc = "end before one of these ids; default: those that the model file or the tokenizer says",
             },
             json_option,
             text_options,

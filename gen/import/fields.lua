@@ -1,8 +1,12 @@
 -- Reads the fields of a decoded JSON file that somebody else wrote: each is what it has to be, or one line says file,
 -- field, value and rule.
+local files_read = require "gen.host.files_read"
+local host = require "host"
 local json = require "json"
 
 local fields = {}
+
+local largest = 1 << 24 -- bytes of a file of settings
 
 -- Raises one line for the field `key` of the file `path`.
 function fields.refuse(path, key, value, rule)
@@ -52,6 +56,17 @@ function fields.shape(path, source, prefix, key, most)
         if count > most then fields.refuse(path, prefix .. key, nil, "must hold at most " .. most .. " elements") end
     end
     return shape, count
+end
+
+-- The object in a JSON file of the folder, empty if there is none, and its path.
+function fields.settings(folder, name)
+    local path = folder .. "/" .. name
+    if host.kind(path) ~= "file" then return {}, path end
+    local text, message = host.read_regular(files_read.note(path), largest)
+    if not text then error(message, 0) end
+    local object, why = json.decode(text)
+    if type(object) ~= "table" then error(path .. ": " .. (why or "must be an object"), 0) end
+    return object, path
 end
 
 return fields

@@ -1,6 +1,8 @@
 -- What `lookupc import` makes of a folder or a file: a model file, and weights where they are in another format.
 local config_json = require "gen.import.config_json"
 local families = require "gen.families.list"
+local ends = require "gen.import.ends"
+local fields = require "gen.import.fields"
 local files_read = require "gen.host.files_read"
 local fuse = require "gen.families.model.blocks.fuse"
 local gguf = require "gen.import.gguf"
@@ -88,8 +90,10 @@ local tokenizers = {
     { "vocab.txt" },
 }
 
--- Raises one line unless pieces have the ids that the folder says, and those of the model's vocabulary.
-local function check_ids(path, r, ids, m)
+-- The record of the tokenizer in the file `path` with those keys; raises one line unless pieces have the ids that the
+-- folder says, and those of the model's vocabulary.
+local function checked_record(path, keys, ids, m)
+    local r = read_tokenizer.record(path, keys)
     for _, row in ipairs(r.added) do
         local wanted = ids[row.text]
         if wanted and wanted ~= row.id then
@@ -100,6 +104,7 @@ local function check_ids(path, r, ids, m)
     if #r.pieces > m.vocab then
         error(string.format("%s: has %d pieces, more than vocab_size = %d", path, #r.pieces, m.vocab), 0)
     end
+    return r
 end
 
 -- The keys of a model file for the tokenizer in the file `row` of the folder, and its record. Raises one line.
@@ -109,9 +114,8 @@ local function keys_of(folder, row, config, m)
         keys, ids = slow_tokenizer.keys(folder, row[1], config)
         keys.kind = row.kind
     end
-    local r = read_tokenizer.record(path, keys)
+    local r = checked_record(path, keys, ids, m)
     if config and row[1] == "tokenizer.json" then slow_tokenizer.check(folder, r, config) end
-    check_ids(path, r, ids, m)
     return keys, r
 end
 
@@ -121,6 +125,13 @@ local function path_for(output, path)
     local absolute, message = host.absolute(path)
     if not absolute then error(message, 0) end
     return path_from(assert(host.absolute(folder)), absolute)
+end
+
+-- The ids that the files of the folder say end a text, of the tokenizer `r`; and lines on those that are no piece's.
+local function ends_of(folder, config, r)
+    local generation, path = fields.settings(folder, "generation_config.json")
+    local files = { { path = path, object = generation }, { path = folder .. "/config.json", object = config or {} } }
+    return ends.of(files, #r.pieces)
 end
 
 -- The table `tokenizer` of the model file `output` of `m`: of the first file of the folder that lookupc can read; and a
@@ -135,10 +146,15 @@ local function tokenizer_of(folder, output, config, m)
             local good, keys, r = pcall(keys_of, folder, row, config, m)
             if good then
                 keys.file = path_for(output, path)
+                local lines
+                keys.ends, lines = ends_of(folder, config, r)
                 if r.ignored and r.ignored[1] then
-                    return keys, path .. ": ignored, texts keep all of their ids: " .. table.concat(r.ignored, ", ")
+                    local sections = table.concat(r.ignored, ", ")
+                    lines[#lines + 1] = path .. ": ignored, texts keep all of their ids: " .. sections
+                elseif reasons[1] then
+                    lines[#lines + 1] = string.format("tokenizer from %s: %s", row[1], table.concat(reasons, "; "))
                 end
-                return keys, reasons[1] and string.format("tokenizer from %s: %s", row[1], table.concat(reasons, "; "))
+                return keys, lines[1] and table.concat(lines, "\n")
             end
             reasons[#reasons + 1] = tostring(keys)
         end
@@ -219,10 +235,10 @@ local function of_gguf(path, options)
     m.name = options.name or name_from(m.name)
     local notes = { note }
     if m.embedding then
-        local good, r = pcall(read_tokenizer.record, path, {})
-        if good then good, r = pcall(check_ids, path, r, {}, m) end
+        local good, r = pcall(checked_record, path, {}, {}, m)
         if good then
-            m.tokenizer = { file = path_for(options.output, path) }
+            m.tokenizer = { file = path_for(options.output, path), ends = r.ends[1] and r.ends }
+            table.move(r.no_pieces, 1, #r.no_pieces, #notes + 1, notes)
         else
             notes[#notes + 1] = "no tokenizer: " .. tostring(r)
         end

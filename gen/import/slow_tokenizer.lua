@@ -2,13 +2,9 @@
 -- model file that say it, from the folder's settings and the conventions of each class; and where settings contradict
 -- tokenizer.json.
 local fields = require "gen.import.fields"
-local files_read = require "gen.host.files_read"
-local host = require "host"
 local json = require "json"
 
 local slow_tokenizer = {}
-
-local largest = 1 << 24 -- bytes of a file of settings
 
 -- The pieces that have a role, in the order in which missing ones get ids.
 local roles = { "bos", "eos", "unk", "sep", "pad", "cls", "mask" }
@@ -68,21 +64,10 @@ local usual = {
     ["xlm-roberta"] = "XLMRobertaTokenizer",
 }
 
--- The object in a JSON file of the folder, empty if there is none, and its path.
-local function settings(folder, name)
-    local path = folder .. "/" .. name
-    if host.kind(path) ~= "file" then return {}, path end
-    local text, message = host.read_regular(files_read.note(path), largest)
-    if not text then error(message, 0) end
-    local object, why = json.decode(text)
-    if type(object) ~= "table" then error(path .. ": " .. (why or "must be an object"), 0) end
-    return object, path
-end
-
 -- What is known of the pieces of `folder`: { role = text }, and flags of texts { [text] = { left, special, id } }.
 local function pieces_of(folder, class)
-    local config, path = settings(folder, "tokenizer_config.json")
-    local map, map_path = settings(folder, "special_tokens_map.json")
+    local config, path = fields.settings(folder, "tokenizer_config.json")
+    local map, map_path = fields.settings(folder, "special_tokens_map.json")
     -- added_tokens_decoder says all that the map says, which else comes before the settings.
     if type(config.added_tokens_decoder) == "table" then map = {} end
     local texts, flags, list = {}, {}, {}
@@ -128,7 +113,7 @@ local function pieces_of(folder, class)
     for key, value in pairs(fields.typed(path, config, "", "added_tokens_decoder", "table", {})) do
         rows[#rows + 1] = { path, "added_tokens_decoder." .. tostring(key), value, math.tointeger(tonumber(key)) }
     end
-    local added, added_path = settings(folder, "added_tokens.json")
+    local added, added_path = fields.settings(folder, "added_tokens.json")
     for key, id in pairs(added) do
         rows[#rows + 1] = { added_path, tostring(key), key, math.tointeger(id) }
     end
@@ -150,7 +135,7 @@ local function end_piece(folder, rule, texts)
     if not rule then return nil end
     local role = rule
     if type(rule) == "table" then
-        local config, path = settings(folder, "tokenizer_config.json")
+        local config, path = fields.settings(folder, "tokenizer_config.json")
         role = fields.typed(path, config, "", rule[2], "boolean", rule[3]) and rule[1]
     end
     if role and not texts[role] then fields.refuse(folder, role .. "_token", nil, "is missing") end
@@ -160,7 +145,7 @@ end
 -- The name of the class, without Fast, as the folder's settings say it, or its config.json, decoded; "": none that is
 -- known.
 local function class_of(folder, config_json)
-    local config, path = settings(folder, "tokenizer_config.json")
+    local config, path = fields.settings(folder, "tokenizer_config.json")
     local name = fields.typed(path, config, "", "tokenizer_class", "string", "")
     local main = folder .. "/config.json"
     if name == "" then name = fields.typed(main, config_json, "", "tokenizer_class", "string", "") end
@@ -170,7 +155,7 @@ end
 -- The keys of a model file for the tokenizer in the file `name` of the folder, whose config.json is decoded, and the
 -- ids that its pieces must get, { text = id }. Raises one line if a model file cannot say what is made of that file.
 function slow_tokenizer.keys(folder, name, config_json)
-    local config, path = settings(folder, "tokenizer_config.json")
+    local config, path = fields.settings(folder, "tokenizer_config.json")
     local class_name = class_of(folder, config_json)
     local class = classes[class_name]
     if not class or class.file ~= name then
@@ -233,7 +218,7 @@ end
 -- Raises one line where the folder's settings, which the class in Python lets win, contradict the record `r` of its
 -- tokenizer.json; config.json is decoded.
 function slow_tokenizer.check(folder, r, config_json)
-    local config, path = settings(folder, "tokenizer_config.json")
+    local config, path = fields.settings(folder, "tokenizer_config.json")
     local class_name = class_of(folder, config_json)
     local lower, prefix = false, false
     for _, step in ipairs(r.steps) do

@@ -1,5 +1,6 @@
 -- Reads the tokenizer in the metadata of a GGUF file: byte-level BPE ("gpt2"), SentencePiece's BPE ("llama") and
 -- WordPiece ("bert"). Whatever the record cannot say is refused.
+local ends = require "gen.tokenizer.ends"
 local lists = require "gen.tokenizer.word_lists"
 local record = require "gen.tokenizer.record"
 local sentencepiece = require "gen.tokenizer.sentencepiece"
@@ -59,11 +60,16 @@ local function reader(path)
         end
         return list
     end
-    -- The id under a key, or nil.
+    -- The id under a key, and whether it is that of one of `count` pieces; nil: there is none.
     function r.id(key, count)
         local id = r.get(key, "number", false)
         if not id then return nil end
-        if math.type(id) ~= "integer" or id < 0 or id >= count then r.refuse(key, id, "is the id of no piece") end
+        return id, math.type(id) == "integer" and id >= 0 and id < count
+    end
+    -- The id of a piece under a key, or nil.
+    function r.piece(key, count)
+        local id, good = r.id(key, count)
+        if id and not good then r.refuse(key, id, "is the id of no piece") end
         return id
     end
     return r
@@ -95,12 +101,28 @@ local function take_added(pieces)
     return added
 end
 
+-- The ids that end a text, and what to say of those that are no piece's.
+local function take_ends(r, result)
+    local said = {}
+    result.no_pieces = {}
+    for _, role in ipairs(ends.roles) do
+        local key = role .. "_token_id"
+        local id, good = r.id(key, #result.pieces)
+        if good then said[role] = id end
+        if id and not good then
+            local ignored = "%s: tokenizer.ggml.%s = %s: ignored: is the id of no piece"
+            table.insert(result.no_pieces, ignored:format(r.path, key, id))
+        end
+    end
+    result.ends = ends.of(result.pieces, said)
+end
+
 -- Ids before and behind a text.
-local function add_ends(r, result, first)
+local function add_around(r, result, first)
     for _, row in ipairs { { "first", "bos", first }, { "last", "eos", false } } do
         local key, role, default = table.unpack(row)
         local wanted = r.get("add_" .. role .. "_token", "boolean", default)
-        local id = r.id(role .. "_token_id", #result.pieces)
+        local id = wanted and r.piece(role .. "_token_id", #result.pieces)
         if wanted and not id then r.refuse(role .. "_token_id", nil, "is missing") end
         result[key] = wanted and { id } or {}
     end
@@ -138,7 +160,7 @@ function models.gpt2(r)
     }
     if pre.patterns then splits.by_patterns(result, pre.patterns) end
     lists.byte_level(r.path, pieces, added)
-    return add_ends(r, result, pre.first or false)
+    return add_around(r, result, pre.first or false)
 end
 
 function models.llama(r)
@@ -153,11 +175,11 @@ function models.llama(r)
             piece.text, fallback = string.char(tonumber(hex, 16)), true
         end
     end
-    unknown = r.id("unknown_token_id", #pieces) or unknown
+    unknown = r.piece("unknown_token_id", #pieces) or unknown
     if not unknown then r.refuse("unknown_token_id", nil, "is missing") end
     pieces[unknown + 1].type = "unknown"
     local added = take_added(pieces)
-    return add_ends(r, {
+    return add_around(r, {
         kind = "bpe",
         pieces = pieces,
         spelt = "spaces",
@@ -203,6 +225,7 @@ function gguf.read(path)
     local kind = r.get("model", "string")
     local model = models[kind] or r.refuse("model", kind, "must be gpt2, llama or bert")
     local result = model(r)
+    take_ends(r, result)
     result.says_all = true
     return record.check(path, result)
 end

@@ -5,6 +5,7 @@
 -- `unknown` -1 for none, `passes` of normalisation, `sections` of the blob, `scratch`, `digest` of facts and
 -- contents, and `seal` of the facts alone.
 local byte_level = require "gen.tokenizer.byte_level"
+local ends = require "gen.tokenizer.ends"
 local host = require "host"
 local json = require "json"
 local sets = require "gen.tokenizer.character_sets"
@@ -278,28 +279,6 @@ local function seal_of(facts)
     return host.sha256(json.encode(copy, "compact"))
 end
 
--- Pieces that models put behind a text.
-local end_pieces = {
-    ["</s>"] = true,
-    ["<eos>"] = true,
-    ["<|endoftext|>"] = true,
-    ["<|end_of_text|>"] = true,
-    ["<|eot_id|>"] = true,
-    ["<|im_end|>"] = true,
-    ["<\u{ff5c}end\u{2581}of\u{2581}sentence\u{ff5c}>"] = true, -- of DeepSeek
-    ["<end_of_turn>"] = true,
-    ["[SEP]"] = true,
-}
-
--- The ids that end a text.
-local function ends_of(r)
-    local ends = {}
-    for i, piece in ipairs(r.pieces) do
-        if end_pieces[piece.text] and piece.type ~= "byte" then ends[#ends + 1] = i - 1 end
-    end
-    return ends
-end
-
 -- What a piece of unigram scores.
 local function add_scores(r, c)
     local scores, least = {}, math.huge
@@ -462,7 +441,7 @@ function tokenizer_plan.build(r)
     end
     facts.digest = host.sha256(json.encode(facts, "compact") .. table.concat(digests))
     facts.seal = seal_of(facts)
-    return facts, c.contents, ends_of(r)
+    return facts, c.contents, r.ends or ends.of(r.pieces, {})
 end
 
 -- Raises one line unless `facts` are what `build` made, as read back from JSON.

@@ -41,8 +41,11 @@
 --                   `right`: white space there belongs to them; `single`: not beside a character of a word; `later`:
 --                   found in what is between those that are not
 --   first, last     lists of ids before and behind those of a text
+--   ends            the ids that end a text that a model makes, where the file or the model file says it; nil: those
+--                   of gen/tokenizer/ends.lua
 --   says_all        whether the file says all of this itself, so that a model file has nothing to add
 --   ignored         names of the file's sections that are for batches of texts: where these are cut, or filled up
+--   no_pieces       of GGUF: lines about ids that would end a text, are those of no piece, and are ignored
 local schema = require "gen.schema.schema"
 
 local record = {}

@@ -36,11 +36,11 @@ for _, key in ipairs(of_blocks) do
     free[key] = true
 end
 
--- What `tokenizer` says but for the places of its files.
+-- What `tokenizer` says of ids but for the places of its files.
 local function without_files(tokenizer)
     local rest = {}
     for key, value in pairs(tokenizer) do
-        if key ~= "file" and key ~= "merges" then rest[key] = value end
+        if key ~= "file" and key ~= "merges" and key ~= "ends" then rest[key] = value end
     end
     return rest
 end

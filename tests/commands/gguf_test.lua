@@ -245,7 +245,7 @@ end
 -- What a tokenizer's record is made of, without what says where it comes from.
 local function record_of(file, keys)
     local r = read.record(file, keys)
-    r.says_all = nil
+    r.says_all, r.ends, r.no_pieces = nil, nil, nil
     for _, row in ipairs(r.added) do
         row.symbol = nil
     end
@@ -272,6 +272,33 @@ function test.a_sentencepiece_tokenizer_is_that_of_its_model()
     local ends = { { "tokenizer.ggml.add_bos_token", "bool", 0 }, { "tokenizer.ggml.add_eos_token", "bool", 1 } }
     write(gguf.file(gguf.with(gguf.metadata, ends), {}))
     check.equal({ record_of(path, {}).first, record_of(path, {}).last }, { {}, { 2 } })
+end
+
+-- Where a text ends: what the file says of texts, turns and messages; where it does not, control pieces of known
+-- spellings. Ids of no piece are ignored with a line.
+function test.ids_that_end_a_text()
+    local tokens = { "<unk>", "<s>", "</s>", "<|end|>", "<|eom_id|>", "a", "b", "c" }
+    local types = { 2, 3, 3, 3, 3, 1, 1, 1 }
+    local function key(role, kind, id) return { "tokenizer.ggml." .. role .. "_token_id", kind or "u32", id } end
+    local function ends_of(...)
+        local given = {
+            { "tokenizer.ggml.tokens", "string", tokens },
+            { "tokenizer.ggml.token_type", "i32", types },
+            { "tokenizer.ggml.eos_token_id" },
+        }
+        local text = imported(gguf.with(given, { ... }))
+        return text:match "ends = { ([%d, ]*) }" or text
+    end
+    check.equal(ends_of(), "2, 3, 4")
+    check.equal(ends_of(key("eos", nil, 6), key("eot", nil, 7), key("eom", nil, 6)), "6, 7")
+    check.equal(ends_of(key("eot", nil, 7)), "2, 7, 4")
+    write(gguf.file(gguf.with(gguf.metadata, { key("eos", "i32", -1), key("eot", nil, 8) }), gguf.tensors))
+    check.equal(read.record(path, {}).ends, { 2 })
+    local lines = {}
+    for i, said in ipairs { "eos_token_id = -1", "eot_token_id = 8" } do
+        lines[i] = path .. ": tokenizer.ggml." .. said .. ": ignored: is the id of no piece"
+    end
+    check.equal(imported { key("eos", "i32", -1), key("eot", nil, 8) }, table.concat(lines, "\n"))
 end
 
 -- Llama 3 names its split, takes words that are pieces whole, and begins texts.

@@ -3,6 +3,7 @@
 local check = require "tests.support.check"
 local gguf = require "tests.support.gguf"
 local host = require "host"
+local import = require "gen.import.import"
 local json = require "json"
 local process = require "process"
 local program = require "tests.support.program"
@@ -254,6 +255,32 @@ function test.tokenizers()
     m, result = imported(path)
     check.equal(m.tokenizer, nil)
     check.matches(result, "\nno tokenizer: " .. path:gsub("%p", "%%%0") .. "/" .. other)
+end
+
+-- The ids that end a text: of the first file that names a piece; those of no piece are ignored with a line.
+function test.ids_that_end_a_text()
+    local function ends_of(config, generation)
+        local path = with_files {
+            ["config.json"] = changed(llama, { vocab_size = 300, eos_token_id = config }),
+            ["generation_config.json"] = generation,
+            ["tokenizer.json"] = small.hugging_face(function() end),
+        }
+        local made = import.read(path, { output = path .. ".lua", eliminate = "none" })
+        return assert(load(made.text))().tokenizer.ends, made.note and made.note:gsub("^.*/", "")
+    end
+    check.equal({ ends_of() }, { nil })
+    check.equal({ ends_of(3) }, { { 3 } })
+    check.equal({ ends_of(json.null, {}) }, { nil })
+    check.equal({ ends_of(3, { eos_token_id = json.array { 256, 4, 256 } }) }, { { 256, 4 } })
+    check.equal({ ends_of(3, { eos_token_id = json.null }) }, { { 3 } })
+    local ignored = "generation_config.json: eos_token_id = %s: ignored: is the id of no piece"
+    check.equal({ ends_of(3, { eos_token_id = json.array { 257, 5 } }) }, { { 5 }, ignored:format "257" })
+    check.equal({ ends_of(3, { eos_token_id = -1 }) }, { { 3 }, ignored:format "-1" })
+    local path = with_files {
+        ["config.json"] = changed(llama, { vocab_size = 300, eos_token_id = "</s>" }),
+        ["tokenizer.json"] = small.hugging_face(function() end),
+    }
+    refuses(1, "config.json: eos_token_id = </s>: must be the id of a piece", { "import", path, "-o", path .. ".lua" })
 end
 
 -- Sections of tokenizer.json for batches do not count; settings that contradict it do.

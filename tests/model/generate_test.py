@@ -60,6 +60,12 @@ with tempfile.TemporaryDirectory() as folder:
     # What ends a text: an id, or a text, which is not printed.
     ids = full["ids"]
     check(generated("Hello", "--temperature", "0", "--stop-ids", "%d,%d" % (ids[6], ids[6]))["ids"] == ids[: ids.index(ids[6])], "--stop-ids")
+    with open(model, "w") as file:
+        file.write(DECODER.replace('"bytes"', '"bytes", ends = { %d }' % ids[6]))
+    ended = generated("Hello", "--temperature", "0")
+    check(ended["ids"] == ids[: ids.index(ids[6])] and ended["ended"] == "id %d" % ids[6], "tokenizer.ends: %s" % ended)
+    for arguments in (["none"], [str(next(i for i in range(256) if i not in ids))]):
+        check(generated("Hello", "--temperature", "0", "--stop-ids", *arguments)["ids"] == ids, "--stop-ids %s" % arguments)
 
     # A model whose logits are known: no blocks to speak of, and a head that gives each id the bias of the norm.
     # The last norm's gain is 0 and its offset the first unit vector, so the logits are column 0 of the embedding.

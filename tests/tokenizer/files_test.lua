@@ -2,6 +2,8 @@
 local check = require "tests.support.check"
 local host = require "host"
 local json = require "json"
+local models = require "gen.families.model_file"
+local plan = require "gen.families.tokenizer.plan"
 local program = require "tests.support.program"
 local read = require "gen.tokenizer.read"
 local small = require "tests.support.small_tokenizers"
@@ -253,6 +255,10 @@ function test.bad_model_files_are_refused_in_one_line()
     program.refuses(1, 'tokenizer.kind = "x"', { "plan", model_file(folder, 'kind = "x"') })
     program.refuses(1, "needs a file", { "plan", model_file(folder, 'kind = "bytes", lower = true') })
     program.refuses(1, 'first = "a": needs a file', { "plan", model_file(folder, 'kind = "bytes", first = "a"') })
+    local no_ids = model_file(folder, 'kind = "bytes", ends = { "a" }')
+    program.refuses(1, "tokenizer.ends = {...}: must be a list of ids", { "plan", no_ids })
+    local far = model_file(folder, 'kind = "bytes", ends = { 10, 256 }')
+    program.refuses(1, "m.lua:1: tokenizer.ends = 256: is the id of no piece", { "plan", far })
     program.refuses(1, "must be pieces with a space between", { "plan", model_file(folder, 'file = "a", added = " "') })
     program.refuses(1, "has no file", { "plan", model_file(folder, 'kind = "bytes", file = "a.json"') })
 end
@@ -283,6 +289,27 @@ function test.commands_for_weights_refuse_a_tokenizer()
     program.refuses(1, how, { "tokenize", "gen/models/sentence_encoder.lua", "a" })
     program.refuses(1, "only models that have one take text", { "tokenize", "gen/models/tiny.lua", "a" })
     program.refuses(2, "--weights is missing", { "pack", "gen/models/tiny.lua", "-o", folder .. "/b" })
+end
+
+-- Where a text ends: at the ids of the model file, else at control pieces of known spellings, of texts before turns.
+function test.ids_that_end_a_text()
+    local folder = program.folder()
+    local added = { "<|eom_id|>", "<|im_end|>", "<x>", "<|endoftext|>" }
+    local file = hugging_face(function(o)
+        o.model.vocab["</s>"] = 256 -- a piece like others
+        for i, text in ipairs(added) do
+            o.added_tokens[i] = { id = 256 + i, content = text, special = true, normalized = false }
+        end
+    end)
+    assert(host.write_file(folder .. "/t.json", file))
+    for more, expected in pairs {
+        [""] = { 260, 258, 257 },
+        [", ends = { 256, 97 }"] = { 256, 97 },
+        [", ends = {}"] = {},
+    } do
+        local _, _, ends = plan.facts(models.load(model_file(folder, 'file = "t.json"' .. more)))
+        check.equal({ more, ends }, { more, expected })
+    end
 end
 
 -- A model file without a tokenizer takes text with --tokenizer, as one with it does.

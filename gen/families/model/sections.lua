@@ -324,15 +324,15 @@ function sections.add_sinusoids(c, name, count, width, sinusoidal)
     c.piece(section, nil, sections.sinusoids(sinusoidal, width))
 end
 
--- The table `value` without what is called `name` in it; itself, if nothing is.
-local function without(value, name)
+-- The table `value` without what `names` has in it; itself, if nothing is.
+local function without(value, names)
     local copy, differs = {}, false
     for key, item in pairs(value) do
         local kept = item
-        if key == name then
+        if names[key] then
             kept = nil
         elseif type(item) == "table" then
-            kept = without(item, name)
+            kept = without(item, names)
         end
         copy[key], differs = kept, differs or kept ~= item
     end
@@ -349,7 +349,7 @@ function sections.digest(m, own, parts)
     for _, part in ipairs(parts) do
         described[#described + 1] = part.plan.digest
     end
-    local model = without(m, "same_codes")
+    local model = without(m, { same_codes = true, ends = true })
     return host.sha256(
         json.encode({ format = blob.format, model = model, sections = described, panel = layout.panel }, "compact")
     )

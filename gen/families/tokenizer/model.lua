@@ -18,6 +18,17 @@ local pieces_rule = {
     end,
 }
 
+local ids_rule = {
+    words = "must be a list of ids",
+    holds = function(v)
+        if type(v) ~= "table" then return false end
+        for key, id in pairs(v) do
+            if math.type(key) ~= "integer" or key > #v or math.type(id) ~= "integer" or id < 0 then return false end
+        end
+        return true
+    end,
+}
+
 local function text_rule(words)
     return { words = words, holds = function(v) return type(v) == "string" and v ~= "" end }
 end
@@ -51,6 +62,7 @@ local tokenizer_keys = {
         doc = "pieces that are found in text before all else; those that the file lacks get the next ids",
     },
     { key = "mask", rule = piece_rule, optional = true, doc = "one more, which takes the white space before it" },
+    { key = "ends", rule = ids_rule, optional = true, doc = "ids that end a text; {}: none does" },
     {
         key = "ids",
         rule = schema.choice "fairseq",
@@ -77,7 +89,7 @@ tokenizer_model.keys = {
     },
     {
         key = "tokenizer",
-        rule = schema.table("file, merges, kind, lower, first, last, added, mask, ids, space", tokenizer_keys),
+        rule = schema.table("file, merges, kind, lower, first, last, added, mask, ends, ids, space", tokenizer_keys),
         doc = "turns text into ids",
     },
 }
@@ -90,7 +102,7 @@ function tokenizer_model.check(context, m)
     end
     for _, row in ipairs(tokenizer_keys) do
         local key = row.key
-        if not t.file and t[key] ~= nil and key ~= "kind" then
+        if not t.file and t[key] ~= nil and key ~= "kind" and key ~= "ends" then
             schema.refuse(context, { "tokenizer", key }, t[key], "needs a file")
         end
     end

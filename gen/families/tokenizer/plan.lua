@@ -14,6 +14,15 @@ local function beside(m, path)
     return (validated.path(m):match "^(.*/)[^/]*$" or "") .. path
 end
 
+-- The record `r` with the ids that end a text where the model file says them.
+local function with_ends(m, r)
+    for _, id in ipairs(m.tokenizer.ends or {}) do
+        if id >= #r.pieces then validated.refuse(m, { "tokenizer", "ends" }, id, "is the id of no piece") end
+    end
+    r.ends = m.tokenizer.ends or r.ends
+    return r
+end
+
 -- The facts of model `m`'s tokenizer, the contents of its sections, and the ids that end a text. `facts`: those of an
 -- earlier plan, for C without its blob; nil: from the tokenizer's file.
 function plan.facts(m, facts)
@@ -27,7 +36,7 @@ function plan.facts(m, facts)
     if path and not host.kind(path) then
         validated.refuse(m, { "tokenizer", "file" }, t.file, "there is no file " .. path)
     end
-    return tokenizer_plan.build(read.record(path, options))
+    return tokenizer_plan.build(with_ends(m, read.record(path, options)))
 end
 
 -- The plan of model `m`; `facts` as above.

@@ -49,11 +49,11 @@ local function sampler(options)
     return function(logits) return rows.draw(logits, temperature, top_k, top_p, draw()) end
 end
 
--- The ids that end a text: those of --stop-ids, else what the tokenizer says of its pieces.
+-- The ids that end a text: those of --stop-ids, else those of the tokenizer.
 local function ends_of(p, options)
-    local ends = {}
-    local list = options["stop-ids"] and ids_of("stop-ids", options["stop-ids"], p.model.vocab) or p.ends or {}
-    for _, id in ipairs(list) do
+    local ends, given = {}, options["stop-ids"]
+    local list = given and given ~= "none" and ids_of("stop-ids", given, p.model.vocab)
+    for _, id in ipairs(list or not given and p.ends or {}) do
         ends[id] = true
     end
     return ends
