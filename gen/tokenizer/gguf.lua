@@ -72,6 +72,14 @@ local function reader(path)
         if id and not good then r.refuse(key, id, "is the id of no piece") end
         return id
     end
+    -- Whether the architecture or the name of the model, in small letters, has what the pattern `name` finds.
+    function r.is_of(name)
+        for _, key in ipairs { "general.architecture", "general.name" } do
+            local said = metadata[key]
+            if type(said) == "string" and said:lower():find(name) then return true end
+        end
+        return false
+    end
     return r
 end
 
@@ -99,6 +107,14 @@ local function take_added(pieces)
         if not matched and piece.type ~= "unknown" then piece.type = "control" end
     end
     return added
+end
+
+-- White space behind all but some pieces of Phi 3 belongs to them, of which its files say nothing.
+local function strip_behind(added)
+    local plain = { ["<unk>"] = true, ["<s>"] = true, ["<|endoftext|>"] = true }
+    for _, row in ipairs(added) do
+        row.right = not plain[row.text]
+    end
 end
 
 -- The ids that end a text, and what to say of those that are no piece's.
@@ -179,6 +195,7 @@ function models.llama(r)
     if not unknown then r.refuse("unknown_token_id", nil, "is missing") end
     pieces[unknown + 1].type = "unknown"
     local added = take_added(pieces)
+    if r.is_of "%f[%a]phi[- ]?3%f[%D]" then strip_behind(added) end
     return add_around(r, {
         kind = "bpe",
         pieces = pieces,

@@ -301,6 +301,28 @@ function test.ids_that_end_a_text()
     check.equal(imported { key("eos", "i32", -1), key("eot", nil, 8) }, table.concat(lines, "\n"))
 end
 
+-- White space behind pieces of Phi 3 belongs to them, but for three; the architecture or the name says that it is one.
+function test.pieces_of_phi_3_take_white_space_behind_them()
+    local tokens = { "<unk>", "<s>", "</s>", "<|endoftext|>", "<|end|>", "<x>", "a", "b" }
+    local function rights(...)
+        local given = {
+            { "tokenizer.ggml.tokens", "string", tokens },
+            { "tokenizer.ggml.token_type", "i32", { 2, 3, 3, 3, 3, 4, 1, 1 } },
+        }
+        write(gguf.file(gguf.with(gguf.with(gguf.metadata, given), { ... }), {}))
+        local list = {}
+        for _, row in ipairs(read.record(path, {}).added) do
+            if row.right then list[#list + 1] = row.text end
+        end
+        return table.concat(list, " ")
+    end
+    check.equal(rights(), "")
+    check.equal(rights { "general.name", "string", "Phi 2" }, "")
+    check.equal(rights { "general.name", "string", "Sophi-3b" }, "")
+    check.equal(rights { "general.name", "string", "My Phi-3.5 mini" }, "</s> <|end|> <x>")
+    check.equal(rights { "general.architecture", "string", "phi3" }, "</s> <|end|> <x>")
+end
+
 -- Llama 3 names its split, takes words that are pieces whole, and begins texts.
 function test.llama_3_begins_texts_and_takes_pieces_whole()
     local tokens, kinds = {}, {}
