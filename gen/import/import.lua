@@ -115,7 +115,7 @@ local function keys_of(folder, row, config, m)
         keys.kind = row.kind
     end
     local r = checked_record(path, keys, ids, m)
-    if config and row[1] == "tokenizer.json" then slow_tokenizer.check(folder, r, config) end
+    if config and row[1] == "tokenizer.json" then keys = slow_tokenizer.beside(folder, r, config) end
     return keys, r
 end
 

@@ -64,11 +64,21 @@ local usual = {
     ["xlm-roberta"] = "XLMRobertaTokenizer",
 }
 
+-- Where the piece of a role stands: the file and what it says, json.null for none; nil and the class's own.
+-- added_tokens_decoder of the settings says all that the map says, which else comes before them.
+local function piece_of(folder, class, role)
+    local config, path = fields.settings(folder, "tokenizer_config.json")
+    local map, map_path = fields.settings(folder, "special_tokens_map.json")
+    local key = role .. "_token"
+    if map[key] ~= nil and type(config.added_tokens_decoder) ~= "table" then return map_path, map[key] end
+    if config[key] ~= nil then return path, config[key] end
+    return path, class.roles[role]
+end
+
 -- What is known of the pieces of `folder`: { role = text }, and flags of texts { [text] = { left, special, id } }.
 local function pieces_of(folder, class)
     local config, path = fields.settings(folder, "tokenizer_config.json")
     local map, map_path = fields.settings(folder, "special_tokens_map.json")
-    -- added_tokens_decoder says all that the map says, which else comes before the settings.
     if type(config.added_tokens_decoder) == "table" then map = {} end
     local texts, flags, list = {}, {}, {}
     -- Notes a piece, which stands in a file as its text or as an object.
@@ -92,13 +102,9 @@ local function pieces_of(folder, class)
         return text
     end
     for _, role in ipairs(roles) do
-        local key, from, value = role .. "_token", map_path, map[role .. "_token"]
-        if value == nil then
-            from, value = path, config[key]
-        end
-        if value == nil then value = class.roles[role] end
+        local from, value = piece_of(folder, class, role)
         if value ~= nil and value ~= json.null then
-            texts[role] = note(from, key, value, role == "mask" and class.mask_left or false, true)
+            texts[role] = note(from, role .. "_token", value, role == "mask" and class.mask_left or false, true)
         end
     end
     local source, from = config, path
@@ -215,12 +221,32 @@ function slow_tokenizer.keys(folder, name, config_json)
     return keys, ids
 end
 
--- Raises one line where the folder's settings, which the class in Python lets win, contradict the record `r` of its
--- tokenizer.json; config.json is decoded.
-function slow_tokenizer.check(folder, r, config_json)
+-- The key `first` or `last` of a model file for the piece that the class puts there where the record `r` of the folder's
+-- tokenizer.json has none; nil: none. Raises one line for a piece that the settings ask for and the file lacks.
+local function added_piece(folder, class, r, key)
+    local config, path = fields.settings(folder, "tokenizer_config.json")
+    local role, setting, default = table.unpack(class[key])
+    local said = fields.typed(path, config, "", setting, "boolean", default)
+    if not said or r[key][1] then return nil end
+    local _, piece = piece_of(folder, class, role)
+    local text = type(piece) == "table" and piece.content or piece
+    for _, row in ipairs(r.pieces) do
+        if row.text == text and row.type == "control" then return text end
+    end
+    if config[setting] then fields.refuse(path, setting, true, "tokenizer.json has no " .. role .. "_token") end
+end
+
+-- The keys of a model file for what the class in Python, in which the folder's settings win, adds to the record `r` of
+-- its tokenizer.json. Raises one line where they contradict it; config.json is decoded.
+function slow_tokenizer.beside(folder, r, config_json)
     local config, path = fields.settings(folder, "tokenizer_config.json")
     local class_name = class_of(folder, config_json)
-    local lower, prefix = false, false
+    local lower, prefix, keys = false, false, {}
+    if class_name == "LlamaTokenizer" then
+        for _, key in ipairs { "first", "last" } do
+            keys[key] = added_piece(folder, classes[class_name], r, key)
+        end
+    end
     for _, step in ipairs(r.steps) do
         lower = lower or step.op == "lower"
         prefix = prefix or step.op == "prepend" and step.text == " "
@@ -229,7 +255,10 @@ function slow_tokenizer.check(folder, r, config_json)
         BertTokenizer = { do_lower_case = lower },
         GPT2Tokenizer = { add_prefix_space = prefix },
         RobertaTokenizer = { add_prefix_space = prefix },
-        LlamaTokenizer = { add_bos_token = #r.first > 0, add_eos_token = #r.last > 0 },
+        LlamaTokenizer = {
+            add_bos_token = #r.first > 0 or keys.first ~= nil,
+            add_eos_token = #r.last > 0 or keys.last ~= nil,
+        },
     }
     for _, key in ipairs { "do_lower_case", "add_prefix_space", "add_bos_token", "add_eos_token" } do
         local value = (said[class_name] or {})[key]
@@ -237,6 +266,7 @@ function slow_tokenizer.check(folder, r, config_json)
             fields.refuse(path, key, config[key], "contradicts tokenizer.json")
         end
     end
+    return keys
 end
 
 return slow_tokenizer

@@ -58,11 +58,15 @@ local function by_name(path, options)
     return lists.gpt2(path, object, merges, merges_of(path, merges), around.texts(options))
 end
 
+-- Keys that a model file may have beside a file that says all, but has nothing there.
+local may_be_empty = { first = true, last = true }
+
 -- Raises one line for a key of `options` that the file `path` leaves no room for.
 local function check_keys(path, r, options)
     for _, key in ipairs(around.keys) do
         local only = (key == "ids" or key == "space") and "%.model$"
-        if options[key] ~= nil and (only and not path:find(only) or r.says_all) then
+        local says = r.says_all and not (may_be_empty[key] and not r[key][1])
+        if options[key] ~= nil and (only and not path:find(only) or says) then
             error(string.format("%s: %s: is for %s", path, key, only and "SentencePiece's .model" or "other files"), 0)
         end
     end

@@ -257,6 +257,33 @@ function test.tokenizers()
     check.matches(result, "\nno tokenizer: " .. path:gsub("%p", "%%%0") .. "/" .. other)
 end
 
+-- The class of Llama puts pieces around texts of a tokenizer.json that puts none there; by its own default, if there is
+-- such a piece.
+function test.pieces_that_the_class_adds()
+    local function tokenizer_of(settings, map)
+        local path = with_files {
+            ["config.json"] = changed(llama, { vocab_size = 300 }),
+            ["tokenizer.json"] = small.hugging_face(function() end),
+            ["tokenizer_config.json"] = changed({ tokenizer_class = "LlamaTokenizerFast" }, settings),
+            ["special_tokens_map.json"] = map,
+        }
+        local made = import.read(path, { output = path .. ".lua", eliminate = "none" })
+        local t = assert(load(made.text))().tokenizer
+        return t and { t.first, last = t.last } or made.note:match "_config%.json: (.*)"
+    end
+    local function bos(more) return changed({ bos_token = "<x>" }, more) end
+    check.equal(tokenizer_of(bos { add_bos_token = true }), { "<x>" })
+    check.equal(tokenizer_of(bos {}), { "<x>" })
+    check.equal(tokenizer_of(bos { add_bos_token = false }), {})
+    check.equal(tokenizer_of(bos { tokenizer_class = "PreTrainedTokenizerFast" }), {})
+    check.equal(tokenizer_of({}, { bos_token = { content = "<x>" } }), { "<x>" })
+    check.equal(tokenizer_of {}, {})
+    local both = bos { add_bos_token = true, add_eos_token = true, eos_token = { content = "<x>" } }
+    check.equal(tokenizer_of(both), { "<x>", last = "<x>" })
+    local lacks = "add_bos_token = true: tokenizer.json has no bos_token"
+    check.equal(tokenizer_of(bos { add_bos_token = true, bos_token = "<y>" }), lacks)
+end
+
 -- The ids that end a text: of the first file that names a piece; those of no piece are ignored with a line.
 function test.ids_that_end_a_text()
     local function ends_of(config, generation)
@@ -304,13 +331,15 @@ function test.settings_beside_tokenizer_json()
     check.equal(answer({ add_prefix_space = false }, "GPT2TokenizerFast"):find("tokenizer", 1, true), nil)
     for _, row in ipairs {
         { "GPT2TokenizerFast", "add_prefix_space" },
-        { "LlamaTokenizerFast", "add_bos_token" },
-        { "LlamaTokenizer", "add_eos_token" },
         { "BertTokenizer", "do_lower_case" },
     } do
         result = answer({ [row[2]] = true }, row[1])
         check.matches(result, "\nno tokenizer: [^\n]*: " .. row[2] .. " = true: contradicts tokenizer%.json\n$")
     end
+    result = answer({ add_bos_token = false }, "LlamaTokenizer", function(o)
+        o.post_processor = { type = "BertProcessing", sep = { "<x>", 256 }, cls = { "<x>", 256 } }
+    end)
+    check.matches(result, "\nno tokenizer: [^\n]*: add_bos_token = false: contradicts tokenizer%.json\n$")
 end
 
 -- A SentencePiece model: <unk>, <s>, </s>, and the letters ▁, a, b, c, <, >, s, / as unigram pieces or of BPE.

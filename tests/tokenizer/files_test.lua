@@ -108,7 +108,16 @@ local rows = {
     { "t.txt", "a\n", "", "lower: is missing" },
     { "t.txt", "a\n[UNK]\na\n", "lower = true", 'line.3 = "a": stands in line 1 already' },
     { "t.txt", "a\n[CLS]\n[SEP]\n", "lower = true", "[UNK]: is missing" },
-    { "t.json", hugging_face(function() end), 'last = "<x>"', "last: is for other files" },
+    { "t.json", hugging_face(function() end), 'added = "<x>"', "added: is for other files" },
+    { "t.json", hugging_face(function() end), 'last = "<y>"', 'last = "<y>": is no piece' },
+    {
+        "t.json",
+        hugging_face(
+            function(o) o.post_processor = { type = "BertProcessing", sep = { "<x>", 256 }, cls = { "<x>", 256 } } end
+        ),
+        'last = "<x>"',
+        "last: is for other files",
+    },
     { "t.txt", "[UNK]\n[CLS]\n[SEP]\n", 'lower = true, space = "first"', "space: is for SentencePiece's .model" },
     { "t.txt", "[UNK]\n[CLS]\n[SEP]\n", 'lower = true, first = "<s>"', 'first = "<s>": is no piece' },
     { "t.model", piece("?", 2) .. piece("a", 1), 'ids = "fairseq"', 'ids = "fairseq": needs unigram pieces that' },
