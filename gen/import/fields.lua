@@ -3,6 +3,7 @@
 local files_read = require "gen.host.files_read"
 local host = require "host"
 local json = require "json"
+local shortened = require "gen.schema.shortened"
 
 local fields = {}
 
@@ -10,8 +11,8 @@ local largest = 1 << 24 -- bytes of a file of settings
 
 -- Raises one line for the field `key` of the file `path`.
 function fields.refuse(path, key, value, rule)
-    local shown = value ~= nil and value ~= json.null and type(value) ~= "table" and " = " .. tostring(value):sub(1, 60)
-        or ""
+    local plain = value ~= nil and value ~= json.null and type(value) ~= "table"
+    local shown = plain and " = " .. shortened(tostring(value), 60) or ""
     error(string.format("%s: %s%s: %s", path, key, shown, rule), 0)
 end
 

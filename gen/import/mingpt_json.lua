@@ -1,5 +1,6 @@
 -- Reads a minGPT checkpoint as JSON: its configuration, and tensors as base64 under their names.
 local fields = require "gen.import.fields"
+local shortened = require "gen.schema.shortened"
 
 local mingpt_json = {}
 
@@ -37,8 +38,8 @@ function mingpt_json.tensors(path, object)
     end
     table.sort(names)
     for i, name in ipairs(names) do
-        local entry, prefix = object[name], name:sub(1, 60) .. "."
-        if type(entry) ~= "table" then fields.refuse(path, name:sub(1, 60), nil, "must be a tensor") end
+        local entry, prefix = object[name], shortened(name, 60) .. "."
+        if type(entry) ~= "table" then fields.refuse(path, shortened(name, 60), nil, "must be a tensor") end
         local dtype = fields.typed(path, entry, prefix, "dtype", "string")
         if dtype ~= "torch.float32" then fields.refuse(path, prefix .. "dtype", dtype, "must be torch.float32") end
         local shape, count = fields.shape(path, entry, prefix, "shape", most_elements)

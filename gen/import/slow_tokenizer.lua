@@ -221,8 +221,8 @@ function slow_tokenizer.keys(folder, name, config_json)
     return keys, ids
 end
 
--- The key `first` or `last` of a model file for the piece that the class puts there where the record `r` of the folder's
--- tokenizer.json has none; nil: none. Raises one line for a piece that the settings ask for and the file lacks.
+-- The key `first` or `last` of a model file for the piece that the class puts there where the record `r` of the
+-- folder's tokenizer.json has none; nil: none. Raises one line if it should have that piece and lacks it.
 local function added_piece(folder, class, r, key)
     local config, path = fields.settings(folder, "tokenizer_config.json")
     local role, setting, default = table.unpack(class[key])

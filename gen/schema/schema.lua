@@ -5,6 +5,7 @@
 -- `optional`), `only` restricts the key to one kind of its table, or to a list of kinds.
 local json = require "json"
 local lua_text = require "gen.schema.lua_text"
+local shortened = require "gen.schema.shortened"
 
 local schema = {}
 
@@ -123,7 +124,7 @@ end
 
 -- A string of a model file as text that stays on a line and is not long.
 local function quoted(text)
-    if #text > 60 then text = text:sub(1, 57) .. "..." end
+    if #text > 60 then text = shortened(text, 57) .. "..." end
     return (string.format("%q", text):gsub("\\\n", "\\n"))
 end
 

@@ -3,6 +3,7 @@ local copied = require "gen.schema.copied"
 local host = require "host"
 local json = require "json"
 local key = require "harness.tune.key"
+local shortened = require "gen.schema.shortened"
 
 local record = {}
 
@@ -95,6 +96,9 @@ function record.race(r, batches)
     }
 end
 
+-- A value in a message.
+local function shown_of(value) return shortened((tostring(value):gsub("%c", "?")), 80) end
+
 -- What is wrong with the fields of `rows` in `values` beside those in `known`, in one line; nil: nothing.
 local function problem(rows, values, known, prefix)
     local names = { table.unpack(known) }
@@ -109,14 +113,14 @@ local function problem(rows, values, known, prefix)
         if value ~= nil and row.only and row.of ~= values.status then
             return string.format('field "%s%s": only a record with status %s has it', prefix, row.name, row.of)
         end
-        local shown = type(value) == "table" and "{…}" or tostring(value):gsub("%c", "?"):sub(1, 80)
+        local shown = type(value) == "table" and "{…}" or shown_of(value)
         if value ~= nil and not kind[1](value) then
             return string.format('field "%s%s": %s: %s', prefix, row.name, shown, kind[2])
         end
     end
     local unknown = {}
     for name in pairs(values) do
-        if not names[name] then unknown[#unknown + 1] = tostring(name):gsub("%c", "?"):sub(1, 80) end
+        if not names[name] then unknown[#unknown + 1] = shown_of(name) end
     end
     table.sort(unknown)
     return unknown[1] and string.format('field "%s%s": is unknown', prefix, unknown[1])

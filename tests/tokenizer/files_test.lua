@@ -158,6 +158,8 @@ local patterns = {
     { "a+b|a", "may take time in proportion to the square of the text" },
     { "(?:(?:a{99}){99})", "takes more than 1024 places" },
     { "[ab]*a[ab]{9}", "takes more than 255 states" },
+    { ("\u{ff5c}"):rep(50) .. "a+?", 'pattern = "' .. ("\u{ff5c}"):rep(19) .. '...": character 53, "?": behind' },
+    { ("\u{e9}"):rep(50) .. "a+?", 'pattern = "' .. ("\u{e9}"):rep(28) .. '...": character 53, "?": behind' },
     { ("("):rep(33), 'character 33, "(": is nested deeper than 32' },
 }
 

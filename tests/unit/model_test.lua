@@ -327,6 +327,10 @@ function test.names()
         with(bh4, { name = ("x"):rep(1000) }),
         'name = "' .. ("x"):rep(57) .. '...": ' .. require("gen.schema.names").rule
     )
+    refuses( -- cut at the end of a character
+        with(bh4, { name = ("\u{e9}"):rep(100) }),
+        'name = "' .. ("\u{e9}"):rep(28) .. '...": ' .. require("gen.schema.names").rule
+    )
     refuses(with(bh4, { name = 5 }), "name = 5: " .. require("gen.schema.names").rule)
 end
 

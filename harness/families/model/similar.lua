@@ -7,6 +7,7 @@ local json = require "json"
 local loss = require "harness.families.model.loss"
 local misuse = require "gen.schema.misuse"
 local rows_of = require "rows"
+local shortened = require "gen.schema.shortened"
 local text_file = require "harness.base.text_file"
 local text_model = require "harness.families.model.text_model"
 local text_vectors = require "harness.families.model.text_vectors"
@@ -92,7 +93,7 @@ local function pairs_of(path)
         if score and score == score and math.abs(score) < math.huge then
             list[#list + 1] = { fields[1], fields[2], score = score, line = found.line }
         elseif i > 1 or is_no_score(fields[3]) or score then
-            error(string.format('%s: "%s": must be a number', where, fields[3]:sub(1, 40):gsub("%c", "?")), 0)
+            error(string.format('%s: "%s": must be a number', where, shortened(fields[3], 40):gsub("%c", "?")), 0)
         end
     end
     if #list < 2 then error(path .. ": has fewer than two pairs", 0) end
