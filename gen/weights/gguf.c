@@ -28,6 +28,17 @@ static const struct {
     const char *name;
 } plain[] = {{0, DTYPE_F32, "F32"}, {1, DTYPE_F16, "F16"}, {28, DTYPE_F64, "F64"}, {30, DTYPE_BF16, "BF16"}};
 
+/* All other types that are in use, or have been: they are not read. */
+static const struct {
+    uint32_t number;
+    const char *name;
+} unread[] = {
+    {4, "Q4_2"},   {5, "Q4_3"},        {9, "Q8_1"},        {15, "Q8_K"},       {16, "IQ2_XXS"},  {17, "IQ2_XS"},   {18, "IQ3_XXS"},
+    {19, "IQ1_S"}, {20, "IQ4_NL"},     {21, "IQ3_S"},      {22, "IQ2_S"},      {23, "IQ4_XS"},   {24, "I8"},       {25, "I16"},
+    {26, "I32"},   {27, "I64"},        {29, "IQ1_M"},      {31, "Q4_0_4_4"},   {32, "Q4_0_4_8"}, {33, "Q4_0_8_8"}, {34, "TQ1_0"},
+    {35, "TQ2_0"}, {36, "IQ4_NL_4_4"}, {37, "IQ4_NL_4_8"}, {38, "IQ4_NL_8_8"}, {39, "MXFP4"},    {40, "NVFP4"},
+};
+
 /* The header while it is read. */
 typedef struct {
     const files_source *source;
@@ -188,8 +199,9 @@ static const gguf_entry *find(const gguf *file, const char *key)
     return file->entry_count == 0 ? NULL : bsearch(&wanted, file->entries, file->entry_count, sizeof *file->entries, by_key);
 }
 
-/* The whole number under a key, or `otherwise` where there is none; from 1 to `most`. */
-static bool number_of(const cursor *c, const gguf *file, const char *key, uint64_t otherwise, uint64_t most, uint64_t *number)
+/* The whole number under a key, or `otherwise` where there is none; from `least` to `most`. */
+static bool number_of(const cursor *c, const gguf *file, const char *key, uint64_t otherwise, uint64_t least, uint64_t most,
+                      uint64_t *number)
 {
     const gguf_entry *const entry = find(file, key);
     *number = otherwise;
@@ -200,7 +212,7 @@ static bool number_of(const cursor *c, const gguf *file, const char *key, uint64
     *number = 0;
     memcpy(number, entry->value, widths[entry->type]);
     const bool negative = entry->type % 2 != 0 && entry->value[widths[entry->type] - 1] > 127; /* signed types are odd */
-    return (!negative && *number >= 1 && *number <= most) || fail(c, "%s: must be from 1 to %" PRIu64, key, most);
+    return (!negative && *number >= least && *number <= most) || fail(c, "%s: must be from %" PRIu64 " to %" PRIu64, key, least, most);
 }
 
 /* ---- tensors ---- */
@@ -226,6 +238,16 @@ static bool take_shape(cursor *c, safetensors_tensor *tensor)
     return true;
 }
 
+static bool fail_type(const cursor *c, const char *tensor, uint32_t number)
+{
+    char type[32];
+    snprintf(type, sizeof type, "%" PRIu32, number);
+    for (size_t i = 0; i < sizeof unread / sizeof *unread; ++i)
+        if (unread[i].number == number)
+            snprintf(type, sizeof type, "%s (%" PRIu32 ")", unread[i].name, number);
+    return fail(c, "tensor %.200s: type %s: must be F32, F16, BF16, F64, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 or Q2_K to Q6_K", tensor, type);
+}
+
 /* Gives a tensor its dtype, its blocks and its number of bytes. */
 static bool set_type(const cursor *c, safetensors_tensor *tensor, uint32_t number)
 {
@@ -244,8 +266,7 @@ static bool set_type(const cursor *c, safetensors_tensor *tensor, uint32_t numbe
         bytes = tensor->blocks->bytes;
     }
     if (bytes == 0)
-        return fail(c, "tensor %.200s: type %" PRIu32 ": must be F32, F16, BF16, F64, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 or Q2_K to Q6_K",
-                    tensor->name, number);
+        return fail_type(c, tensor->name, number);
     const size_t width = tensor->rank > 0 ? (size_t)tensor->shape[tensor->rank - 1] : 1;
     if (width % elements != 0)
         return fail(c, "tensor %.200s: rows of %zu: must be a multiple of %zu in %s", tensor->name, width, elements, tensor->blocks->name);
@@ -256,7 +277,7 @@ static bool set_type(const cursor *c, safetensors_tensor *tensor, uint32_t numbe
 static bool take_tensors(cursor *c, gguf *file)
 {
     uint64_t alignment;
-    if (!number_of(c, file, "general.alignment", USUAL_ALIGNMENT, 1 << 20, &alignment))
+    if (!number_of(c, file, "general.alignment", USUAL_ALIGNMENT, 1, 1 << 20, &alignment))
         return false;
     if (alignment % 8 != 0)
         return fail(c, "general.alignment = %" PRIu64 ": must be a multiple of 8", alignment);
@@ -334,10 +355,10 @@ static bool take_header(cursor *c, gguf *file)
     if (file->entries == NULL || file->tensors == NULL)
         return fail(c, "out of memory");
     uint64_t parts;
-    if (!take_entries(c, file) || !number_of(c, file, "split.count", 1, UINT16_MAX, &parts))
+    if (!take_entries(c, file) || !number_of(c, file, "split.count", 1, 0, UINT16_MAX, &parts))
         return false;
-    if (parts != 1)
-        return fail(c, "split.count = %" PRIu64 ": must be 1: merge the parts into one file first", parts);
+    if (parts > 1) /* merging leaves 0 */
+        return fail(c, "split.count = %" PRIu64 ": must be 0 or 1: merge the parts into one file first", parts);
     return take_tensors(c, file) && check_cover(c, file);
 }
 

@@ -31,6 +31,9 @@ end
 
 function test.a_good_file_is_good()
     check.equal(said(good), nil)
+    for _, parts in ipairs { 0, 1 } do -- merging leaves 0
+        check.equal(said(gguf.file(gguf.with(gguf.metadata, { { "split.count", "u16", parts } }), gguf.tensors)), nil)
+    end
     check.equal(said(gguf.file(gguf.metadata, gguf.tensors, { version = 2 })), nil)
     local tensors = assert(weights.tensors(path))
     check.equal(tensors["blk.0.ffn_down.weight"], { dtype = "F32", shape = { 8, 4 } })
@@ -70,13 +73,16 @@ local bad = {
     { with_metadata { "general.alignment", "u32", 12 }, "general.alignment = 12: must be a multiple of 8" },
     { with_metadata { "general.alignment", "i32", -8 }, "general.alignment: must be from 1" },
     { with_metadata { "general.alignment", "string", "8" }, "general.alignment: must be one whole number" },
-    { with_metadata { "split.count", "u32", 2 }, "split.count = 2: must be 1: merge the parts" },
+    { with_metadata { "split.count", "u32", 2 }, "split.count = 2: must be 0 or 1: merge the parts" },
     { with_tensors { "x", { 1, 1, 1, 1, 1 } }, "tensor x: 5 dimensions: must be at most 4" },
     { with_tensors { "x", { 0 } }, "tensor x: dimension 0: must be from 1 on" },
     { with_tensors { "x", { 1 << 32, 1 << 32 }, bytes = "" }, "tensor x: dimension 4294967296: must be from 1" },
     { with_tensors { "x", { 1 << 62 }, bytes = "" }, "tensor x: the number of bytes overflows" },
     { with_tensors { "x", { 1 << 40 }, bytes = "" }, "tensor x: offset " },
-    { with_tensors { "x", { 1 }, type = 16 }, "tensor x: type 16: must be F32, F16, BF16" },
+    { with_tensors { "x", { 1 }, type = 16 }, "tensor x: type IQ2_XXS (16): must be F32, F16, BF16" },
+    { with_tensors { "x", { 1 }, type = 20 }, "tensor x: type IQ4_NL (20): must be F32" },
+    { with_tensors { "x", { 1 }, type = 36 }, "tensor x: type IQ4_NL_4_4 (36): must be F32" },
+    { with_tensors { "x", { 1 }, type = 1000 }, "tensor x: type 1000: must be F32" },
     { with_tensors { "x", { 2, 40 }, type = 2 }, "tensor x: rows of 40: must be a multiple of 32 in Q4_0" },
     { with_tensors { "x", { 2, 32 }, type = 14 }, "tensor x: rows of 32: must be a multiple of 256 in Q6_K" },
     { with_tensors { "x", { 1 }, at = 4 }, "tensor x: offset 4: must be a multiple of the alignment, 32" },

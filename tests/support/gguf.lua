@@ -1,8 +1,9 @@
 -- Bytes of GGUF files, good ones and others.
 local gguf = {}
 
-local formats = { u8 = "<B", u32 = "<I4", i32 = "<i4", f32 = "<f", u64 = "<I8", bool = "<B", string = "<s8" }
-local numbers = { u8 = 0, u32 = 4, i32 = 5, f32 = 6, bool = 7, string = 8, array = 9, u64 = 10 }
+local formats =
+    { u8 = "<B", u16 = "<I2", u32 = "<I4", i32 = "<i4", f32 = "<f", u64 = "<I8", bool = "<B", string = "<s8" }
+local numbers = { u8 = 0, u16 = 2, u32 = 4, i32 = 5, f32 = 6, bool = 7, string = 8, array = 9, u64 = 10 }
 
 -- A value of metadata with its type: { kind, value }, or { kind, list } of an array.
 local function typed(kind, value)
