@@ -3,11 +3,37 @@
 local files_read = require "gen.host.files_read"
 local host = require "host"
 local json = require "json"
+local keys = require "gen.families.model.keys"
 local shortened = require "gen.schema.shortened"
 
 local fields = {}
 
 local largest = 1 << 24 -- bytes of a file of settings
+
+-- The keys of a table in order.
+function fields.sorted(set)
+    local list = {}
+    for key in pairs(set) do
+        list[#list + 1] = key
+    end
+    table.sort(list)
+    return list
+end
+
+-- The largest integer that a model file may have under a key such as "layers" or "ffn.f".
+function fields.most(chain)
+    local rows, rule = keys.blocks, nil
+    for word in chain:gmatch "[^.]+" do
+        for _, row in ipairs(rows) do
+            if row.key == word then
+                rule = row.rule
+                break
+            end
+        end
+        rows = rule.table
+    end
+    return rule.last
+end
 
 -- Raises one line for the field `key` of the file `path`.
 function fields.refuse(path, key, value, rule)

@@ -124,8 +124,20 @@ function test.what_import_cannot_do_is_refused()
         { { "general.architecture" }, "general.architecture: is missing" },
         { { "llama.block_count" }, "llama.block_count: is missing" },
         { { "llama.block_count", "u32", 0 }, "llama.block_count = 0: must be at least 1" },
-        { { "llama.feed_forward_length", "u32", { 4 } }, "llama.feed_forward_length: must be an integer" },
-        { { "llama.attention.head_count", "u32", { 2 } }, "llama.attention.head_count: must be an integer" },
+        { { "llama.block_count", "u32", 2147483647 }, "llama.block_count = 2147483647: must be at most 4096" },
+        { { "llama.embedding_length", "u32", 1 << 31 }, "llama.embedding_length = 2147483648: must be at most 65536" },
+        { { "llama.attention.key_length", "u32", 1 << 31 }, "key_length = 2147483648: must be at most 65536" },
+        { { "llama.feed_forward_length", "u32", { 4, 4 } }, "feed_forward_length: must be one number, or equal ones" },
+        { { "llama.attention.head_count", "u32", {} }, "head_count: must be one number, or equal ones of 1 layers" },
+        { { "llama.attention.head_count_kv", "f32", { 2 } }, "head_count_kv = 2.0: must be an integer" },
+        { { "llama.context_length", "u32", { 16 } }, "llama.context_length: must be an integer" },
+        { { "llama.vocab_size", "u32", 9 }, "llama.vocab_size = 9: must be the rows of token_embd.weight, 8" },
+        { { "llama.attention.causal", "bool", 0 }, "llama.attention.causal = false: is not known here" },
+        { { "llama.attn_logit_softcapping", "f32", 50.0 }, "llama.attn_logit_softcapping = 50.0: is not known here" },
+        { { "llama.attention.sliding_window", "u32", 4 }, "llama.attention.sliding_window = 4: is not known here" },
+        { { "llama.logit_scale", "f32", 2.0 }, "llama.logit_scale = 2.0: is not known here" },
+        { { "llama.rope.scaling.attn_factor", "f32", 2.0 }, "attn_factor = 2.0: must be 1 where rope.scaling.type is" },
+        { { "llama.rope.scaling.type", "string", "yarn" }, "rope.scaling.factor: must be given and not 0, for yarn" },
         { { "llama.rope.freq_base", "f32", math.huge }, "llama.rope.freq_base = inf: must be finite" },
         { { "llama.expert_count", "u32", 8 }, "llama.expert_count = 8: is not known here" },
         { { "llama.rope.scaling.type", "string", "longrope" }, "scaling.type = longrope: must be none, linear" },
@@ -151,6 +163,30 @@ function test.what_import_cannot_do_is_refused()
     check.matches(imported({}, { { "rope_freqs.weight", { 2 } } }), "rope_freqs%.weight: must be the factors of")
     check.matches(imported({}, { { "token_embd.weight" } }), "tensor token_embd%.weight: is missing")
     check.matches(imported({}, { { "token_embd.weight", { 7, 8 } } }), "has 8 pieces, more than vocab_size = 7")
+end
+
+-- What a file may say without another model for it.
+function test.keys_that_change_nothing()
+    local plain = imported {}
+    for _, row in ipairs {
+        { "llama.attention.head_count_kv", "u32", { 2 } },
+        { "llama.feed_forward_length", "u32", { 4 } },
+        { "llama.attention.causal", "bool", 1 },
+        { "llama.attention.clamp_kqv", "f32", 0 },
+        { "llama.expert_count", "u32", 0 },
+        { "llama.logit_scale", "f32", 1.0 },
+        { "llama.rope.scale_linear", "f32", 1.0 },
+        { "llama.rope.scaling.attn_factor", "f32", 1.0 },
+        { "llama.rope.scaling.factor", "f32", 0 },
+        { "llama.rope.scaling.finetuned", "bool", 1 },
+        { "llama.rope.scaling.original_context_length", "u32", 8 },
+        { "llama.rope.scaling.type", "string", "linear" },
+        { "llama.tensor_data_layout", "string", "Meta AI original pth" },
+        { "llama.vocab_size", "u32", 8 },
+    } do
+        local text = imported { row }
+        if text ~= plain then error(row[1] .. ": " .. text) end
+    end
 end
 
 -- A good file of another architecture, whose blocks have these tensors; more: what is added to or taken from both.
@@ -216,6 +252,37 @@ function test.phi_has_the_tensors_that_it_needs()
     end
 end
 
+-- Each architecture with so many blocks as it may have at least, and what it cannot do without.
+function test.one_block_of_each_architecture()
+    local layernorm = { "attention.layer_norm_epsilon", "f32", 1e-5 }
+    local positions = { "position_embd.weight", { 16, 8 } }
+    for _, row in ipairs {
+        { "bert", layernorm, positions },
+        { "gemma" },
+        { "gemma2" },
+        { "gpt2", layernorm, positions },
+        { "llama" },
+        { "phi2", layernorm },
+        { "phi3" },
+        { "qwen2" },
+        { "qwen3" },
+    } do
+        local name, eps, tensor = table.unpack(row)
+        local rms = "attention.layer_norm_rms_epsilon"
+        local metadata = eps and { { name .. "." .. rms }, { name .. "." .. eps[1], eps[2], eps[3] } } or {}
+        local function text_of(tensors)
+            write(of_architecture(name, {}, metadata, tensors))
+            local good_model, result =
+                pcall(import.read, path, { name = "m", output = folder .. "/m.lua", eliminate = "none" })
+            return good_model, good_model and result.text or result
+        end
+        local good_model, text = text_of { tensor }
+        if not good_model then error(text) end
+        check.matches(text, "layers = 1,")
+        if tensor then check.matches(select(2, text_of {}), "tensor position_embd%.weight: is missing$") end
+    end
+end
+
 -- The scaling of the model file that such metadata and tensors become.
 local function scaling_of(metadata, tensors)
     return load(imported(metadata, tensors))().attention.rope.scaling
@@ -226,6 +293,11 @@ function test.scaled_rotary_positions()
     local function kind(word) return { "llama.rope.scaling.type", "string", word } end
     local factor = { "llama.rope.scaling.factor", "f32", 4.0 }
     check.equal(scaling_of { kind "linear", factor }, { kind = "linear", factor = 4 })
+    -- as llama.cpp reads it: linear without a type, of a factor that had another name
+    check.equal(scaling_of { factor }, { kind = "linear", factor = 4 })
+    check.equal(scaling_of { { "llama.rope.scale_linear", "f32", 4.0 } }, { kind = "linear", factor = 4 })
+    check.equal(scaling_of { factor, { "llama.rope.scale_linear", "f32", 2.0 } }, { kind = "linear", factor = 4 })
+    check.equal(scaling_of { factor, kind "none" }, nil)
     local original = { "llama.rope.scaling.original_context_length", "u32", 8 }
     local found = scaling_of { kind "yarn", factor, original, { "llama.rope.scaling.attn_factor", "f32", 2.0 } }
     check.near(found.attention_factor, 2 * (0.1 * math.log(4) + 1), 1e-6)
