@@ -1,28 +1,44 @@
 -- Turns the config.json of a checkpoint into the table of a model file: its blocks, or the whole model.
+local config_keys = require "gen.import.config_keys"
 local fields = require "gen.import.fields"
 local json = require "json"
 local pooling = require "gen.import.pooling"
 
 local config_json = {}
 
--- One row a model_type: the family of tensor names, and what differs. window: of attention, where the type has one:
--- always, or only if use_sliding_window says so; default: of sliding_window, nil: none; first: of max_window_layers,
--- the number of layers without one; turn: every so many-th layer has none. qk_norm: heads of q and k are normed; place:
--- of norms; scaled: rows of the embedding are multiplied by sqrt(d); head_bias: the head has one. Defaults: eps,
--- head_dim, tied, activation; caps, of scores and of logits; query, of which 1 / sqrt is the factor of q k.
+-- One row a model_type: the family of tensor names, what it reads, and what differs. window: of attention, where the
+-- type has one: always, or only if use_sliding_window says so; default: of sliding_window, nil: none; first: of
+-- max_window_layers, the number of layers without one; turn: every so many-th layer has none; mixed: layer_types
+-- decides. qk_norm: heads of q and k are normed; place: of norms; scaled: rows of the embedding are multiplied by
+-- sqrt(d); head_bias: the head has one. Defaults: eps, head_dim, tied, activation; caps, of scores and of logits;
+-- query, of which 1 / sqrt is the factor of q k.
 local types = {
-    llama = { checkpoint = "llama", norm = "rmsnorm", ffn = "glu" },
-    mistral = { checkpoint = "llama", norm = "rmsnorm", ffn = "glu", window = { always = true, default = 4096 } },
-    qwen2 = { checkpoint = "llama", norm = "rmsnorm", ffn = "glu", window = { default = 4096, first = 28 } },
-    qwen3 = {
+    llama = { reads = config_keys.llama, checkpoint = "llama", norm = "rmsnorm", ffn = "glu" },
+    mistral = {
+        reads = config_keys.llama .. "sliding_window",
         checkpoint = "llama",
         norm = "rmsnorm",
         ffn = "glu",
-        window = { default = 4096, first = 28 },
+        window = { always = true, default = 4096 },
+    },
+    qwen2 = {
+        reads = config_keys.llama .. "max_window_layers sliding_window use_sliding_window",
+        checkpoint = "llama",
+        norm = "rmsnorm",
+        ffn = "glu",
+        window = { default = 4096, first = 28, mixed = true },
+    },
+    qwen3 = {
+        reads = config_keys.llama .. "max_window_layers sliding_window use_sliding_window",
+        checkpoint = "llama",
+        norm = "rmsnorm",
+        ffn = "glu",
+        window = { default = 4096, first = 28, mixed = true },
         qk_norm = true,
         head_dim = 128,
     },
     gemma = {
+        reads = config_keys.llama .. "hidden_activation", -- beside hidden_act, which says nothing
         checkpoint = "gemma",
         norm = "rmsnorm",
         ffn = "glu",
@@ -33,11 +49,13 @@ local types = {
         called = { hidden_act = "hidden_activation" },
     },
     gemma2 = {
+        reads = config_keys.llama .. "attn_logit_softcapping final_logit_softcapping hidden_activation \z
+            query_pre_attn_scalar sliding_window",
         checkpoint = "gemma",
         norm = "rmsnorm",
         ffn = "glu",
         activation = "gelu_pytorch_tanh",
-        window = { always = true, default = 4096, turn = 2 },
+        window = { always = true, default = 4096, turn = 2, mixed = true },
         head_dim = 256,
         tied = true,
         scaled = true,
@@ -46,12 +64,32 @@ local types = {
         query = 256,
         place = "both",
     },
-    gpt_neox = { checkpoint = "gpt_neox", norm = "layernorm", ffn = "mlp" },
-    phi = { checkpoint = "phi", norm = "layernorm", ffn = "mlp", head_bias = true },
-    phi3 = { checkpoint = "phi3", norm = "rmsnorm", ffn = "glu", window = { always = true }, eps = 1e-5 },
-    roberta = { checkpoint = "roberta", norm = "layernorm", ffn = "mlp", encoder = true },
-    bert = { checkpoint = "bert", norm = "layernorm", ffn = "mlp", encoder = true },
+    gpt_neox = {
+        reads = config_keys.turned .. "layer_norm_eps rotary_emb_base rotary_pct use_parallel_residual",
+        checkpoint = "gpt_neox",
+        norm = "layernorm",
+        ffn = "mlp",
+    },
+    phi = {
+        reads = config_keys.turned .. "layer_norm_eps num_key_value_heads partial_rotary_factor rope_theta",
+        checkpoint = "phi",
+        norm = "layernorm",
+        ffn = "mlp",
+        head_bias = true,
+    },
+    phi3 = {
+        reads = config_keys.llama .. "sliding_window",
+        checkpoint = "phi3",
+        norm = "rmsnorm",
+        ffn = "glu",
+        window = { always = true },
+        eps = 1e-5,
+    },
+    roberta = { reads = config_keys.bert, checkpoint = "roberta", norm = "layernorm", ffn = "mlp", encoder = true },
+    bert = { reads = config_keys.bert, checkpoint = "bert", norm = "layernorm", ffn = "mlp", encoder = true },
     gpt2 = {
+        reads = "activation_function layer_norm_epsilon n_embd n_head n_inner n_layer n_positions scale_attn_weights \z
+            tie_word_embeddings vocab_size",
         checkpoint = "gpt2",
         norm = "layernorm",
         ffn = "mlp",
@@ -77,30 +115,6 @@ local activations = {
     relu = "relu",
 }
 
--- Fields that make another model than a model file can say: { key, rule, the value that changes nothing, if there is
--- one beside null, false and 0 }.
-local experts = "a mixture of experts is not known here"
-local scaled = "a factor at this place is not known here"
-local made_from = " weights are not read; take the checkpoint that they were made from"
-local unknown_fields = {
-    { "quantization_config", "quantised" .. made_from }, -- but those of says_blocks
-    { "compression_config", "compressed" .. made_from },
-    { "num_local_experts", experts, 1 },
-    { "num_experts", experts, 1 },
-    { "n_routed_experts", experts, 1 },
-    { "moe_intermediate_size", experts },
-    { "use_qk_norm", "norms of q and k are not known here" },
-    { "qk_layernorm", "norms of q and k are not known here" },
-    { "clip_qkv", "clipped q, k and v are not known here" },
-    { "alibi", "biases of scores by distance are not known here" },
-    { "embedding_multiplier", scaled, 1 },
-    { "residual_multiplier", scaled, 1 },
-    { "attention_multiplier", scaled, 1 },
-    { "logits_scaling", scaled, 1 },
-    { "add_cross_attention", "attention to another model is not known here" },
-    { "scale_attn_by_inverse_layer_idx", "scores that are scaled by the layer's number are not known here" },
-}
-
 -- What an object of rotary positions may have, and more where a kind scales them.
 local rope_fields = {
     rope_type = true,
@@ -124,32 +138,10 @@ local scaling_fields = {
     },
 }
 
--- Whether an object says that weights are FP8: by its method, or by its format, as compressed-tensors does.
-local function says_fp8(object)
-    local words = type(object) == "table" and tostring(object.quant_method) .. " " .. tostring(object.format) or ""
-    return words:find "fp8" or words:find "float%-quantized"
-end
-
--- Whether an object says that weights are FP8 with the scales of blocks that gen/weights/safetensors.h reads.
-local function says_blocks(object)
-    if type(object) ~= "table" or object.quant_method ~= "fp8" then return false end
-    local size, format = object.weight_block_size, object.fmt or "e4m3"
-    return type(size) == "table" and #size == 2 and size[1] == 128 and size[2] == 128 and format == "e4m3"
-end
-
 -- A line on what the weights of the decoded file `config` become, or nil.
 function config_json.note(path, config)
-    return says_blocks(config.quantization_config)
+    return config_keys.says_blocks(config.quantization_config)
         and path .. ": weights in FP8 become float32 when they are read: times the scales of blocks of 128 x 128"
-end
-
-local function sorted(set)
-    local list = {}
-    for key in pairs(set) do
-        list[#list + 1] = key
-    end
-    table.sort(list)
-    return list
 end
 
 -- Reads fields of the decoded file `config`; raises one line for a wrong one.
@@ -162,40 +154,59 @@ local function reader(path, config)
     for _, kind in ipairs { "integer", "number", "boolean", "string", "list", "table" } do
         r[kind] = function(key, otherwise) return r.typed(config, "", key, kind, otherwise) end
     end
-    function r.count(key, otherwise)
-        local value = r.integer(key, otherwise)
+    -- A number of at least 1, and at most what `of`, a key of model files, takes.
+    function r.count(key, of, otherwise)
+        local value, most = r.integer(key, otherwise), fields.most(of)
         if value < 1 then r.refuse(key, value, "must be at least 1") end
+        if value > most then r.refuse(key, value, "must be at most " .. most) end
         return value
     end
     return r
 end
 
--- The window of attention of the model `m` so far, or nil, and the numbers of the layers without it, if there are some.
--- A file that leaves its fields out means the defaults; null
--- as sliding_window: none.
-local function window_of(r, kind, m)
-    local rule, window = kind.window, r.config.sliding_window
-    if not rule then
-        if r.integer("sliding_window", 0) ~= 0 then
-            r.refuse("sliding_window", window, "a " .. r.config.model_type .. " has none")
+-- The list layer_types of the model `m`, a word each layer; empty: the file has none.
+local function layer_types(r, m)
+    local kinds = r.list("layer_types", {})
+    for _, kind in ipairs(kinds) do
+        if type(kind) ~= "string" then r.refuse("layer_types", nil, "must be a list of names") end
+        if kind ~= "full_attention" and kind ~= "sliding_attention" then
+            r.refuse("layer_types", kind, "must be full_attention or sliding_attention")
         end
-        return nil
     end
-    if window == json.null or not (rule.always or r.boolean("use_sliding_window", false)) then return nil end
-    if window == nil and not rule.default then return nil end
-    window = r.count("sliding_window", rule.default)
-    local first = rule.first and r.integer("max_window_layers", rule.first) or 0
-    local kinds, full = r.list("layer_types", {}), {}
     if kinds[1] and #kinds ~= m.layers then
         r.refuse("layer_types", nil, string.format("must have %d entries, a layer each, not %d", m.layers, #kinds))
     end
+    return kinds
+end
+
+-- The width of the window of a type with the rule `rule`, or nil. A file that leaves its fields out means the defaults;
+-- null as sliding_window: none; none is wider than the context.
+local function width_of_window(r, rule, context)
+    local window = r.config.sliding_window
+    if not rule or window == json.null then return nil end
+    if not (rule.always or r.boolean("use_sliding_window", false)) then return nil end
+    if window == nil and not rule.default then return nil end
+    return math.min(r.count("sliding_window", "attention.window", rule.default), context)
+end
+
+-- The window of attention of the model `m` so far, or nil, and the numbers of the layers without it, if there are some.
+local function window_of(r, kind, m)
+    local rule, full, kinds = kind.window or {}, {}, layer_types(r, m)
+    local window = width_of_window(r, kind.window, m.attention.context)
+    local first = rule.first and r.integer("max_window_layers", rule.first) or 0
     for layer = 0, m.layers - 1 do
-        local all = layer < first or rule.turn and (layer + 1) % rule.turn == 0
-        if kinds[1] then all = kinds[layer + 1] == "full_attention" end
+        local all = not window or layer < first or rule.turn ~= nil and (layer + 1) % rule.turn == 0
+        local word = kinds[layer + 1] or all and "full_attention" or "sliding_attention"
+        if window and rule.mixed then
+            all = word == "full_attention"
+        elseif all ~= (word == "full_attention") then
+            local is = all and "full_attention" or "sliding_attention"
+            r.refuse("layer_types", word, string.format("layer %d of this %s is of %s", layer, r.config.model_type, is))
+        end
         if all then full[#full + 1] = layer end
     end
     if #full == m.layers then return nil end
-    return math.min(window, m.attention.context), full[1] and full
+    return window, full[1] and full
 end
 
 -- Reads the object `place` of rotary positions, and what kind they are; a field that it may not have is refused.
@@ -206,9 +217,9 @@ local function rope_object(r, place)
     if kind == "dynamic" or kind == "longrope" or kind == "su" then
         r.refuse(place, kind, "frequencies that change with the length of the text are not known here")
     elseif not scaling_fields[kind] then
-        r.refuse(place, kind, "must be one of " .. table.concat(sorted(scaling_fields), ", "))
+        r.refuse(place, kind, "must be one of " .. table.concat(fields.sorted(scaling_fields), ", "))
     end
-    for _, key in ipairs(sorted(object)) do
+    for _, key in ipairs(fields.sorted(object)) do
         local value = object[key]
         local neutral = value == json.null or key == "factor" and value == 1
         if not (rope_fields[key] or scaling_fields[kind][key] or neutral) then
@@ -287,42 +298,24 @@ local function rope_share(r, m, old, otherwise)
     return rotated / width
 end
 
--- Raises one line for fields that make another model than a model file can say.
-local function check_known(r)
-    for _, row in ipairs(unknown_fields) do
-        local key, rule, neutral = table.unpack(row)
-        local value = r.config[key]
-        local none = value == nil or value == json.null or value == false or value == 0 or value == neutral
-        if not none and not says_blocks(value) then
-            r.refuse(key, type(value) ~= "table" and value or nil, says_fp8(value) and "FP8" .. made_from or rule)
-        end
-    end
-    for _, kind in ipairs(r.table("layer_types", {})) do
-        if type(kind) ~= "string" then r.refuse("layer_types", nil, "must be a list of names") end
-        if kind ~= "full_attention" and kind ~= "sliding_attention" then
-            r.refuse("layer_types", kind, "must be full_attention or sliding_attention")
-        end
-    end
-end
-
 local function common(r, kind)
     local function called(key) return kind.called and kind.called[key] or key end
-    local d = r.count(called "hidden_size")
+    local d = r.count(called "hidden_size", "d")
     local m = {
         name = r.string("_name_or_path", ""):match "[^/]+$" or r.string "model_type",
         d = d,
-        heads = r.count(called "num_attention_heads"),
-        layers = r.count(called "num_hidden_layers"),
-        vocab = r.count "vocab_size",
-        attention = { context = r.count(called "max_position_embeddings") },
-        ffn = { kind = kind.ffn, f = r.count(called "intermediate_size", kind.called and 4 * d or nil) },
+        heads = r.count(called "num_attention_heads", "heads"),
+        layers = r.count(called "num_hidden_layers", "layers"),
+        vocab = r.count("vocab_size", "vocab"),
+        attention = { context = r.count(called "max_position_embeddings", "attention.context") },
+        ffn = { kind = kind.ffn, f = r.count(called "intermediate_size", "ffn.f", kind.called and 4 * d or nil) },
         checkpoint = kind.checkpoint,
     }
     local key = called "hidden_act"
     local activation = r.string(key, kind.activation)
     m.ffn.activation = activations[activation]
     if not m.ffn.activation then
-        r.refuse(key, activation, "must be one of " .. table.concat(sorted(activations), ", "))
+        r.refuse(key, activation, "must be one of " .. table.concat(fields.sorted(activations), ", "))
     end
     local width = r.integer("head_dim", kind.head_dim or 0)
     if width ~= 0 and width * m.heads ~= m.d then m.head_dim = width end
@@ -333,7 +326,7 @@ end
 local add = {}
 
 function add.llama(m, r, kind)
-    m.kv_heads = r.count("num_key_value_heads", m.heads)
+    m.kv_heads = r.count("num_key_value_heads", "kv_heads", m.heads)
     m.tied = r.boolean("tie_word_embeddings", kind.tied or false)
     m.attention.window, m.attention.full_layers = window_of(r, kind, m)
     m.attention.rope = {
@@ -344,7 +337,7 @@ function add.llama(m, r, kind)
     m.norm = { kind = "rmsnorm", eps = r.number("rms_norm_eps", kind.eps or 1e-6), place = kind.place }
     m.attention.qk_norm = kind.qk_norm and { eps = m.norm.eps }
     local width = m.head_dim or m.d // m.heads
-    local query = r.number("query_pre_attn_scalar", kind.query or width)
+    local query = kind.query and r.number("query_pre_attn_scalar", kind.query) or width
     if query ~= width then
         if query <= 0 then r.refuse("query_pre_attn_scalar", query, "must be above 0") end
         m.attention.scale = query ^ -0.5
@@ -364,7 +357,7 @@ function add.gpt_neox(m, r)
 end
 
 function add.phi(m, r)
-    m.kv_heads = r.count("num_key_value_heads", m.heads)
+    m.kv_heads = r.count("num_key_value_heads", "kv_heads", m.heads)
     m.tied, m.parallel = r.boolean("tie_word_embeddings", false), true
     m.attention.rope = {
         theta = rope(r, "rope_theta", "rope_theta", 10000),
@@ -438,10 +431,10 @@ function outputs.encoder.Model(m, _, _, folder)
     return output or {}
 end
 
--- The soft cap in the field `key`, or that number `i` of the type's; nil: none.
+-- The soft cap in the field `key`, or that number `i` of the type's; nil: none, or the type has no such field.
 local function cap_of(r, key, i)
     local caps = types[r.config.model_type].caps
-    local cap = r.number(key, caps and r.config[key] ~= json.null and caps[i] or 0)
+    local cap = caps and r.number(key, r.config[key] ~= json.null and caps[i] or 0) or 0
     return cap ~= 0 and cap or nil
 end
 
@@ -466,7 +459,7 @@ local function add_ends(m, r, config, kind, folder)
         or architecture:match "(LMHeadModel)$"
         or architecture:match "(Model)$"
     if not known[word] then
-        r.refuse("architectures", architecture, "must end in one of " .. table.concat(sorted(known), ", "))
+        r.refuse("architectures", architecture, "must end in one of " .. table.concat(fields.sorted(known), ", "))
     end
     m.embedding = { scale = kind.scaled and m.d ^ 0.5 or nil }
     if kind.encoder then
@@ -487,10 +480,11 @@ function config_json.model(path, config, options)
     local r = reader(path, config)
     local kind = types[r.string "model_type"]
     if not kind then
-        r.refuse("model_type", config.model_type, "must be one of " .. table.concat(sorted(types), ", "))
+        r.refuse("model_type", config.model_type, "must be one of " .. table.concat(fields.sorted(types), ", "))
     end
-    check_known(r)
     local m = common(r, kind)
+    local shape = { d = m.d, heads = m.heads, head_dim = m.head_dim, encoder = kind.encoder }
+    config_keys.check(path, config, kind.reads, shape)
     m.attention.eliminate = options.eliminate
     m.attention.soft_cap = cap_of(r, "attn_logit_softcapping", 1)
     add[kind.checkpoint](m, r, kind)

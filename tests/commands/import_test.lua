@@ -194,7 +194,7 @@ function test.whole_decoders()
     } do
         check.equal(attention(changed(changed(long, { model_type = row[1] }), row[2])).window, row[3])
     end
-    local m = imported(with_files { ["config.json"] = changed(llama, { final_logit_softcapping = 30.0 }) })
+    local m = imported(with_files { ["config.json"] = changed(llama, { model_type = "gemma2", head_dim = 8 }) })
     check.equal(m.output.head, { soft_cap = 30 })
     m = imported(with_files {
         ["config.json"] = {
@@ -214,6 +214,7 @@ function test.whole_decoders()
     m = imported(with_files {
         ["config.json"] = changed(llama, {
             model_type = "gpt_neox",
+            rms_norm_eps = json.null,
             hidden_act = "gelu",
             architectures = json.array { "GPTNeoXModel" },
         }),
@@ -417,13 +418,18 @@ function test.slow_tokenizers()
     with_added["special_tokens_map.json"] = { bos_token = "not read beside added_tokens_decoder" }
     check.equal(ids(with_added, "a<x>"), "0 101 261 2")
     local gpt2 = {
-        ["config.json"] = changed(bert, { model_type = "gpt2", n_embd = 16, n_head = 2, n_layer = 2 }),
+        ["config.json"] = {
+            model_type = "gpt2",
+            n_embd = 16,
+            n_head = 2,
+            n_layer = 2,
+            n_positions = 20,
+            activation_function = "gelu",
+            vocab_size = 257,
+        },
         ["vocab.json"] = changed(small.byte_vocabulary(0), { ["<|endoftext|>"] = 256 }),
         ["merges.txt"] = "",
     }
-    local settings = gpt2["config.json"]
-    settings.activation_function, settings.vocab_size, settings.n_positions = "gelu", 257, 20
-    settings.architectures = nil
     check.equal(ids(gpt2, "a<|endoftext|>"), "97 256")
     gpt2["tokenizer_config.json"] = { add_bos_token = true, tokenizer_class = "GPT2TokenizerFast" }
     check.equal(ids(gpt2, "a"), "256 97")

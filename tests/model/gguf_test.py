@@ -265,7 +265,7 @@ def gemma2():
 def phi2(packed):
     """A norm for attention and FFN, biases everywhere, q, k and v apart or in one tensor."""
     shape = dict(d=64, f=256, layers=2, positions=32)
-    config = {**llama_config(4, None, vocab=259, partial_rotary_factor=0.5, **shape), "hidden_act": "gelu_new", "layer_norm_eps": 1e-5}
+    config = {**llama_config(4, None, vocab=259, partial_rotary_factor=0.5, **shape), "rms_norm_eps": None, "hidden_act": "gelu_new", "layer_norm_eps": 1e-5}
     keys = {"attention.layer_norm_epsilon": (F32, 1e-5), "rope.dimension_count": (U32, 8), "attention.head_count_kv": (U32, 4)}
     base = write("phi2" + packed, "phi2" + packed, config, keys, ["Q8_0", "F16", "Q4_0"], bpe("phi-2"), 259, heads=4, **shape)
     tokenizer_json(base, [BYTES])

@@ -2,9 +2,11 @@
 local changed = require "tests.support.changed"
 local check = require "tests.support.check"
 local host = require "host"
+local import = require "gen.import.import"
 local json = require "json"
 local model = require "gen.families.model_file"
 local program = require "tests.support.program"
+local published = require "tests.support.published_configs"
 
 local works, refuses = program.works, program.refuses
 local test = {}
@@ -18,7 +20,18 @@ local function imported(fields, ...)
     return model.load(path), assert(host.read(path))
 end
 
-local mistral = {
+-- Refuses the config.json of `base`, nil: mistral, with `changes`.
+local mistral
+local function refused(changes, message, base)
+    local config = folder .. "/refused.json"
+    assert(host.write_file(config, assert(json.encode(changed(base or mistral, changes)))))
+    local good, line = pcall(import.file, config, { output = folder .. "/refused.lua", eliminate = "none" })
+    if good or line:sub(1, #config + 2 + #message) ~= config .. ": " .. message then
+        error(string.format("%q, expected %q", good and "accepted" or line, message))
+    end
+end
+
+mistral = {
     model_type = "mistral",
     _name_or_path = "mistralai/Mistral-7B-v0.1",
     hidden_size = 4096,
@@ -133,9 +146,93 @@ function test.windows_of_some_layers()
     for layer = 1, 32 do
         alternating[layer] = layer % 16 == 0 and "full_attention" or "sliding_attention"
     end
-    local fields = { layer_types = json.array(alternating), attn_logit_softcapping = 50.0 }
+    local fields = { model_type = "qwen2", use_sliding_window = true, layer_types = json.array(alternating) }
     attention = imported(changed(mistral, fields)).attention
-    check.equal({ attention.window, attention.full_layers, attention.soft_cap }, { 4096, { 15, 31 }, 50 })
+    check.equal({ attention.window, attention.full_layers }, { 4096, { 15, 31 } })
+    fields.use_sliding_window = false
+    refused(fields, "layer_types = sliding_attention: layer 0 of this qwen2 is of full_attention")
+    fields.model_type = "mistral"
+    refused(fields, "layer_types = full_attention: layer 15 of this mistral is of sliding_attention")
+end
+
+-- What transformers does not read of a type, with values that change nothing and others.
+function test.keys_of_other_types()
+    local function text_of(changes)
+        local config = folder .. "/config.json"
+        assert(host.write_file(config, assert(json.encode(changed(mistral, changes)))))
+        return import.file(config, { output = folder .. "/imported.lua", eliminate = "none" }).text
+    end
+    local plain, slides = text_of {}, {}
+    for layer = 1, 32 do
+        slides[layer] = "sliding_attention"
+    end
+    for key, value in pairs {
+        attn_logit_softcapping = json.null,
+        clip_qkv = json.null,
+        embedding_multiplier = 1.0,
+        final_logit_softcapping = 0,
+        is_causal = true,
+        layer_types = slides,
+        num_local_experts = 1,
+        pruned_heads = {},
+        query_pre_attn_scalar = 128,
+        sliding_window_size = 4096,
+        use_bidirectional_attention = false,
+        use_cache = true,
+        use_qk_norm = false,
+    } do
+        if text_of { [key] = value } ~= plain then error(key) end
+    end
+    local take_it_out = ": take it out if it changes nothing"
+    for _, row in ipairs {
+        { { is_causal = false }, "is_causal = false: is not known of a mistral" .. take_it_out },
+        { { use_bidirectional_attention = true }, "use_bidirectional_attention = true: a decoder's tokens attend to" },
+        { { model_type = "gemma" }, "sliding_window = 4096: a gemma has none" },
+        { { attn_logit_softcapping = 50.0 }, "attn_logit_softcapping = 50.0: is not known of a mistral" },
+        { { final_logit_softcapping = 30.0 }, "final_logit_softcapping = 30.0: is not known of a mistral" },
+        { { query_pre_attn_scalar = 256 }, "query_pre_attn_scalar = 256: is not known of a mistral" },
+        { { use_sliding_window = true }, "use_sliding_window = true: is not known of a mistral" },
+        { { rotary_pct = 0.5 }, "rotary_pct = 0.5: is not known of a mistral" },
+        { { vision_config = { depth = 3 } }, "vision_config: is not known of a mistral" },
+        { { quantization = { bits = 4 } }, "quantization: quantised weights are not read; take the checkpoint that" },
+        { { num_experts_per_tok = 2 }, "num_experts_per_tok = 2: a mixture of experts is not known here" },
+        { { model_type = "phi", head_dim = 32 }, "head_dim = 32: must be hidden_size / num_attention_heads" },
+    } do
+        refused(row[1], row[2])
+    end
+    refused({ num_key_value_heads = 4 }, "num_key_value_heads = 4: must be num_attention_heads", pythia)
+    refused({ rope_theta = 5e5 }, "rope_theta = 500000.0: is not known of a gpt_neox", pythia)
+    imported(changed(pythia, { rope_theta = 10000.0, partial_rotary_factor = 0.25, num_key_value_heads = 32 }))
+    imported(changed(roberta, { is_causal = false }))
+    refused({ is_causal = true }, "is_causal = true: is not known of a roberta", roberta)
+end
+
+-- No harmless key of a published model is refused: its blocks and the whole of it.
+function test.published_models()
+    local path, output = folder .. "/config.json", folder .. "/published.lua"
+    for name, text in pairs(published) do
+        assert(host.write_file(path, text))
+        for _, whole in ipairs { false, folder } do
+            local options = { name = "m", output = output, eliminate = "none", folder = whole or nil }
+            local good, result = pcall(import.file, path, options)
+            if not good then error(name .. ": " .. result) end
+        end
+    end
+end
+
+-- Limits stand before loops.
+function test.sizes_beyond_all_models()
+    for key, most in pairs {
+        num_hidden_layers = 4096,
+        hidden_size = 65536,
+        num_attention_heads = 65536,
+        num_key_value_heads = 65536,
+        intermediate_size = 1 << 20,
+        vocab_size = 1 << 24,
+        max_position_embeddings = 1 << 24,
+    } do
+        refused({ [key] = 2147483647 }, key .. " = 2147483647: must be at most " .. most)
+    end
 end
 
 function test.heads_of_qwen3()
@@ -157,7 +254,7 @@ function test.gemma_2()
 end
 
 function test.phi()
-    local fields = { model_type = "phi", hidden_act = "gelu_new", sliding_window = json.null }
+    local fields = { model_type = "phi", hidden_act = "gelu_new", sliding_window = json.null, rms_norm_eps = json.null }
     local m = imported(changed(mistral, fields))
     check.equal({ m.checkpoint, m.parallel, m.norm.shared, m.ffn.kind }, { "phi", true, true, "mlp" })
     check.equal({ m.ffn.activation, m.attention.rope.share, m.attention.window }, { "gelu_tanh", 0.5 })
@@ -201,6 +298,7 @@ end
 
 function test.import_refuses()
     local config, o = folder .. "/bad.json", folder .. "/never.lua"
+    local gemma2 = changed(mistral, { model_type = "gemma2" })
     for _, case in ipairs {
         { "false", "must be an object" },
         { '"text"', "must be an object" },
@@ -290,9 +388,9 @@ function test.import_refuses()
         { changed(mistral, { num_hidden_layers = 0 }), "num_hidden_layers = 0: must be at least 1" },
         { changed(roberta, { pad_token_id = 600 }), "pad_token_id = 600: must leave positions" },
         { changed(mistral, { layer_types = { { "full_attention" } } }), "layer_types: must be a list of names" },
-        { changed(mistral, { attn_logit_softcapping = -1.0 }), "attention.soft_cap = -1: must be a number above 0" },
-        { changed(mistral, { query_pre_attn_scalar = -1 }), "query_pre_attn_scalar = -1: must be above 0" },
-        { changed(mistral, { query_pre_attn_scalar = 0 }), "query_pre_attn_scalar = 0: must be above 0" },
+        { changed(gemma2, { attn_logit_softcapping = -1.0 }), "attention.soft_cap = -1: must be a number above 0" },
+        { changed(gemma2, { query_pre_attn_scalar = -1 }), "query_pre_attn_scalar = -1: must be above 0" },
+        { changed(gemma2, { query_pre_attn_scalar = 0 }), "query_pre_attn_scalar = 0: must be above 0" },
         {
             changed(roberta, { position_embedding_type = "relative_key" }),
             "position_embedding_type = relative_key: must be",

@@ -39,8 +39,7 @@ QWEN2_CONFIG = {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "s
 LINEAR_CONFIG = {"model_type": "llama", "rope_scaling": {"type": "linear", "factor": 4.0}, **OF_LLAMA}
 LLAMA3_CONFIG = {"model_type": "llama", **OF_LLAMA, "hidden_size": 64, "max_position_embeddings": 300, "rope_theta": 5e5, "rope_scaling": {
     "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}}
-MIXED_CONFIG = {**MISTRAL_CONFIG, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
-                "attn_logit_softcapping": 0.7, "final_logit_softcapping": 5.0}
+MIXED_CONFIG = {**QWEN2_CONFIG, "use_sliding_window": True, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}
 QWEN3_CONFIG = {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], **OF_LLAMA, "head_dim": 16}
 NEOX_CONFIG = {"model_type": "gpt_neox", "architectures": ["GPTNeoXForCausalLM"], "hidden_size": 32, "intermediate_size": 50,
                "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 37, "max_position_embeddings": 48, "hidden_act": "gelu"}
@@ -48,7 +47,7 @@ GEMMA_CONFIG = {"model_type": "gemma", "architectures": ["GemmaForCausalLM"], **
 GEMMA2_CONFIG = {"model_type": "gemma2", "architectures": ["Gemma2ForCausalLM"], **OF_LLAMA, "hidden_activation": "gelu_pytorch_tanh", "head_dim": 16,
                  "max_position_embeddings": 150, "sliding_window": 9, "query_pre_attn_scalar": 24, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 5.0}
 
-PHI_CONFIG = {"model_type": "phi", "architectures": ["PhiForCausalLM"], **OF_LLAMA, "num_key_value_heads": None, "hidden_act": "gelu_new",
+PHI_CONFIG = {"model_type": "phi", "architectures": ["PhiForCausalLM"], **OF_LLAMA, "num_key_value_heads": None, "rms_norm_eps": None, "hidden_act": "gelu_new",
               "partial_rotary_factor": 0.4, "layer_norm_eps": 1e-5, "qk_layernorm": False}
 PHI3_CONFIG = {"model_type": "phi3", "architectures": ["Phi3ForCausalLM"], **OF_LLAMA, "sliding_window": 9, "partial_rotary_factor": 0.6, "rope_scaling": None}
 
@@ -59,8 +58,8 @@ LLAMA3 = changed(LINEAR, d=64, attention={"context": 300, "rope": {"theta": 5000
 YARN = changed(LINEAR, d=64, attention={"context": 300, "window": 40, "rope": {"theta": 10000, "share": 0.5, "scaling": {
     "kind": "yarn", "factor": 4.0, "original": 60, "slow": 1.0, "fast": 8.0, "truncate": False}}})
 QWEN3 = changed(LINEAR, head_dim=16, attention={"rope": {"theta": 1e6, "scaling": {"kind": "linear", "factor": 1}}, "qk_norm": {}})
-MIXED = changed(MISTRAL, attention={"full_layers": [1], "soft_cap": 0.7}, output={"head": {"soft_cap": 5}})
-CAPPED = changed(MIXED, kv_heads=1, attention={"full_layers": [0, 2], "causal": False, "scale": 0.9})
+MIXED = changed(MISTRAL, attention={"full_layers": [1]})
+CAPPED = changed(MIXED, kv_heads=1, attention={"full_layers": [0, 2], "causal": False, "scale": 0.9, "soft_cap": 0.7}, output={"head": {"soft_cap": 5}})
 PHI = changed(model_shapes.NEOX, heads=4, vocab=70, checkpoint="phi", norm={"shared": True}, output={"head": {"bias": True}},
               attention={"context": 64, "rope": {"theta": 1e6, "share": 0.4}}, ffn={"f": 33, "activation": "gelu_tanh"})
 PHI3 = changed(MISTRAL, checkpoint="phi3", attention={"rope": {"theta": 1e6, "share": 0.6}})
