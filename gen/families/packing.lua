@@ -65,6 +65,11 @@ local function check_copies(path, copies, original)
     error(form:format(path, name, other, name), 0)
 end
 
+-- Whether a model may leave a tensor out: it holds no weights, or those of an output that the model does not have.
+local function is_free(m, name, model_name)
+    return checkpoint.is_buffer(name) or m.checkpoint and checkpoint.is_other_output(m, model_name(name))
+end
+
 -- Raises one line for tensors of the checkpoint, `found`, that the model leaves out. Where others are missing, the
 -- packer says so, unless what is left out explains that; so it does where some are FP8, whose scales would be left out.
 -- model_name(name): what the model calls a tensor;
@@ -86,10 +91,11 @@ local function check_unused(p, files, found, model_name, original)
     for name in pairs(found) do
         if not read[name] and read[original(name)] then
             copies[#copies + 1] = name
-        elseif not read[name] and is_under(name, prefixes) and not checkpoint.is_buffer(name) then
+        elseif not read[name] and is_under(name, prefixes) and not is_free(p.model, name, model_name) then
             names[#names + 1] = name
         end
     end
+    unused_tensors.refuse_parts(files.weights, names, read)
     names, copies = ignored.without(names, files.ignore), ignored.without(copies, files.ignore)
     local left_out, explained = families.get(p.family).left_out, false
     local function reason(m, name) return left_out(m, model_name(name)) end

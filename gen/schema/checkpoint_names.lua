@@ -360,6 +360,13 @@ function checkpoint.is_buffer(name)
     return false
 end
 
+-- Whether a tensor belongs to the pooler of an encoder whose model pools in another way: files have it all the same.
+function checkpoint.is_other_output(m, name)
+    local pooled, output = families[m.checkpoint].output.pooled, m.output
+    if not pooled or not output or not output.pool or output.dense then return false end
+    return name:sub(1, #pooled.dense + 1) == pooled.dense .. "."
+end
+
 -- What the names of the tensors of all blocks start with: a list.
 function checkpoint.blocks_prefixes(m)
     local family = families[m.checkpoint]

@@ -140,11 +140,13 @@ static void report_folder(const char *path, char *error, size_t error_size)
     free(other);
 }
 
-/* The path of the checkpoint in a folder, or a copy of the path of a file; NULL with one line. */
-static char *resolve(const char *path, char *error, size_t error_size)
+/* The path of the checkpoint in a folder, or a copy of the path of a file; NULL with one line. *both: the folder has an index, which is
+   the path, and model.safetensors. */
+static char *resolve(const char *path, bool *both, char *error, size_t error_size)
 {
     struct stat status;
     char *found = NULL;
+    *both = false;
     if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode)) {
         if ((found = strdup(path)) == NULL)
             files_error(error, error_size, "%s: out of memory", path);
@@ -163,10 +165,8 @@ static char *resolve(const char *path, char *error, size_t error_size)
         } else if (found == NULL) {
             found = one;
         } else {
-            files_error(error, error_size, "%s: has both %s and %s: give the path of one", path, index_name, single_name);
+            *both = true;
             free(one);
-            free(found);
-            return NULL;
         }
     }
     if (found == NULL)
@@ -174,15 +174,28 @@ static char *resolve(const char *path, char *error, size_t error_size)
     return found;
 }
 
+/* Whether the index names model.safetensors. */
+static bool has_single(const shards *s)
+{
+    for (size_t i = 0; i < s->count; ++i)
+        if (strcmp(s->files[i].name, single_name) == 0)
+            return true;
+    return false;
+}
+
 shards *shards_open(const char *path, char *error, size_t error_size)
 {
+    bool both;
     shards *s = calloc(1, sizeof *s);
     if (s == NULL) {
         files_error(error, error_size, "%s: out of memory", path);
-    } else if ((s->path = resolve(path, error, error_size)) == NULL) {
+    } else if ((s->path = resolve(path, &both, error, error_size)) == NULL) {
         /* said by resolve */
     } else if (ends_with(s->path, ".json")) {
-        if (open_index(s, error, error_size))
+        if (open_index(s, error, error_size) &&
+            (!both || has_single(s) ||
+             files_error(error, error_size, "%s: has both %s and %s, which the index does not name: give the path of one", path, index_name,
+                         single_name)))
             return s;
     } else if ((s->files[0].file = safetensors_open(s->path, error, error_size)) != NULL) {
         s->count = 1;

@@ -1,6 +1,7 @@
 -- `lookupc import` of folders: whole model files of configurations, and weights of TensorFlow.js and minGPT, which
 -- become safetensors; what is damaged ends in one line and writes nothing.
 local check = require "tests.support.check"
+local checkpoints = require "tests.support.checkpoints"
 local gguf = require "tests.support.gguf"
 local host = require "host"
 local import = require "gen.import.import"
@@ -149,6 +150,14 @@ function test.sentence_transformers()
     assert(host.write_file(settings, '{ "pooling_mode_mean_tokens": true, "pooling_mode_cls_token": false }'))
     local m = imported(path)
     check.equal({ m.output, m.attention.context }, { { pool = "mean", unit = true }, 20 })
+    -- the pooler is no part of such a model
+    local function pack(...) return { "pack", path .. ".lua", "--weights", ..., "-o", path .. ".bin" } end
+    local sampled = path .. "/sampled"
+    works { "sample", path .. ".lua", "-o", sampled }
+    local pooler = { "bert.pooler.dense.weight", "bert.pooler.dense.bias" }
+    works(pack(checkpoints.with(sampled, pooler)))
+    local other = checkpoints.with(sampled, { "bert.pooler.other.weight" })
+    refuses(1, "tensor bert.pooler.other.weight: is no part", pack(other))
     assert(host.write_file(path .. "/sentence_bert_config.json", '{ "max_seq_length": 8, "do_lower_case": false }'))
     m = imported(path)
     check.equal({ m.attention.context, m.positions }, { 8, 20 })

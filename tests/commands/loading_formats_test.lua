@@ -5,6 +5,7 @@ local host = require "host"
 local json = require "json"
 local process = require "process"
 local program = require "tests.support.program"
+local tensors_of = require("weights").tensors
 
 local works, refuses = program.works, program.refuses
 local folder, path_of, transformer = checkpoints.folder, checkpoints.path_of, checkpoints.transformer
@@ -188,6 +189,33 @@ def save_file(tensors, path):
     })
 end
 
+-- Without them the weights have other values, so that --ignore does not help.
+function test.parts_of_quantised_weights()
+    local model, sampled = transformer("parts", ""), path_of "parts.safetensors"
+    works { "sample", model, "-o", sampled }
+    local stem = "model.layers.0.mlp.up_proj"
+    for last, what in pairs {
+        [".weight_zero_point"] = "weights with zero points",
+        [".biases"] = "weights quantised by MLX",
+        [".scales"] = "weights quantised in groups",
+        [".qzeros"] = "weights quantised by GPTQ or AWQ",
+        [".weight_packed"] = "packed weights of compressed-tensors",
+        [".weight.absmax"] = "weights quantised by bitsandbytes",
+    } do
+        local rule = "tensor " .. stem .. last .. ": " .. what .. " are not read; take the checkpoint that"
+        local file = checkpoints.with(sampled, { stem .. last })
+        refuses(1, rule, { "pack", model, "--weights", file, "-o", path_of "b.bin", "--ignore", "*" .. last })
+    end
+    model = transformer("fused", "m.attention.eliminate = 'QP'")
+    works { "sample", model, "--unfused", "-o", sampled }
+    local file = checkpoints.with(sampled, { stem .. ".weight_zero_point" })
+    refuses(
+        1,
+        stem .. ".weight_zero_point: weights with zero points are not read",
+        { "fuse", model, "--weights", file, "-o", path_of "f.safetensors", "--ignore", "*_zero_point" }
+    )
+end
+
 function test.folders_without_a_checkpoint()
     local there = program.folder()
     local packing = { "pack", "gen/models/tiny.lua", "--weights", there, "-o", path_of "b.bin" }
@@ -204,8 +232,19 @@ function test.folders_without_a_checkpoint()
     without "; of its 2 files such as a.safetensors an index must say which tensors are where\n"
     assert(host.write_file(there .. "/model.safetensors", assert(host.read(there .. "/a.safetensors"))))
     works(packing)
-    assert(host.write_file(there .. "/model.safetensors.index.json", '{ "weight_map": {} }'))
-    refused "has both model.safetensors.index.json and model.safetensors: give the path of one"
+    -- an index beside it, of another file or of that one, as MLX writes it
+    local function index_of(file)
+        local map = {}
+        for name in pairs(assert(tensors_of(there .. "/" .. file))) do
+            map[name] = file
+        end
+        local text = assert(json.encode { metadata = {}, weight_map = map })
+        assert(host.write_file(there .. "/model.safetensors.index.json", text))
+    end
+    index_of "a.safetensors"
+    refused "has both model.safetensors.index.json and model.safetensors, which the index does not name: give the path"
+    index_of "model.safetensors"
+    works(packing)
 end
 
 return test

@@ -380,6 +380,11 @@ local function check_unused(b, m, found, options, spell)
         all[spell(name)] = true
     end
     local names, known = b:unread(spell)
+    local read = {}
+    for name in pairs(b.used) do
+        read[spell(name)] = true
+    end
+    unused_tensors.refuse_parts(options.weights, names, read)
     local function reason(of, name) return checkpoint.left_out(of, known[name]) end
     unused_tensors.refuse(options.weights, m, ignored.without(names, options.ignore), reason)
     ignored.check(options.weights, all, options.ignore)
