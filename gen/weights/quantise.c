@@ -274,6 +274,17 @@ quantise_units quantise_best_units(const double *data, size_t count, const quant
     return best;
 }
 
+/* The halves to try for a scale, scales[at most 2]; returns how many. The nearest one, and where `most` of that are more than half of it
+   below `most` of the scale, as it may be among subnormal numbers, the next one above. */
+static size_t halves_for(double scale, double most, double *scales)
+{
+    const type_row *half = &types[QUANTISE_F16];
+    const int unit = unit_of(half, scale);
+    scales[0] = half->nearest(half, scale);
+    scales[1] = ldexp(ceil(ldexp(scale, -unit)), unit);
+    return most * scale > (most + 0.5) * scales[0] ? 2 : 1;
+}
+
 size_t quantise_units_of(const double *data, size_t count, int bits, bool minimum, quantise_units *units)
 {
     static const int units_of_largest[] = {-8, 7, -7, 6, -6, 5, -5, 4, -4, 3, -3, 2, -2, 1, -1};
@@ -288,19 +299,38 @@ size_t quantise_units_of(const double *data, size_t count, int bits, bool minimu
     }
     if (!(fabs(largest) <= (minimum ? 1.0 : bits == 8 ? 127.0 : 7.0) * half->max))
         return 0;
+    double scales[2];
     if (bits == 8) {
-        units[0] = (quantise_units){half->nearest(half, fabs(largest) / 127.0), 0.0, -127.0, 127.0};
-        return 1;
+        many = halves_for(fabs(largest) / 127.0, 127.0, scales);
+        for (size_t k = 0; k < many; ++k)
+            units[k] = (quantise_units){scales[k], 0.0, -127.0, 127.0};
+        return many;
     }
-    for (size_t k = 0; k < (minimum ? QUANTISE_MOST_UNITS : sizeof units_of_largest / sizeof *units_of_largest); ++k) {
+    for (size_t k = 0; !minimum && k < sizeof units_of_largest / sizeof *units_of_largest; ++k) {
+        const double unit = half->nearest(half, largest / units_of_largest[k]);
+        if (fabs(unit) <= half->max)
+            units[many++] = (quantise_units){unit, 0.0, -8.0, 7.0};
+    }
+    for (size_t k = 0; minimum && k < 25; ++k) {
         const double below = 0.5 * (double)(k / 5), above = 0.5 * (double)(k % 5);
-        const double scale = minimum ? (high - low) / (15.0 + below + above) : largest / units_of_largest[k],
-                     unit = half->nearest(half, scale);
-        const double lowest = minimum ? half->nearest(half, low + below * unit) : 0.0;
-        if (fabs(unit) <= half->max && fabs(lowest) <= half->max)
-            units[many++] = (quantise_units){unit, lowest, minimum ? 0.0 : -8.0, minimum ? 15.0 : 7.0};
+        const size_t tried = halves_for((high - low) / (15.0 + below + above), 15.0, scales);
+        for (size_t i = 0; i < tried; ++i) {
+            const double lowest = half->nearest(half, low + below * scales[i]);
+            if (scales[i] <= half->max && fabs(lowest) <= half->max)
+                units[many++] = (quantise_units){scales[i], lowest, 0.0, 15.0};
+        }
     }
     return many;
+}
+
+bool quantise_too_small(const quantise_tally *tally, double levels)
+{
+    return tally->error > 8.0 / (levels * levels) * tally->power;
+}
+
+double quantise_levels(int bits, bool minimum)
+{
+    return bits == 8 ? 127.0 : minimum ? 10.0 : 7.0;
 }
 
 bool quantise_group(double *data, size_t count, int bits, uint16_t *scale, uint16_t *minimum, quantise_tally *tally)

@@ -47,12 +47,14 @@ enum { QUANTISE_GROUP = 32 }; /* weights in i4, u4 or q8 that share a scale */
 
 /* Rounds data[count], at most a group of weights in i4, u4 or, of 8 bits, q8, in place, to units of a half precision number whose bits
    become *scale.
-   q8: to values from -127 to 127. The scale is the largest magnitude / 127.
+   q8: to values from -127 to 127. The scale is the largest magnitude / 127, to the nearest, and among subnormal numbers where that is more
+   than half a unit too small for the largest magnitude, whichever of it and the next one above loses less in squares.
    i4, where minimum is NULL: to values from -8 to 7. The scale is the value of the largest magnitude, the first of such, divided by the
    integer from -8 to 7 whose scale loses least in squares, in the order -8, 7, -7, 6 ... 1, -1: a group that has been rounded before stays
    as it is.
    u4: to values from 0 to 15 above *minimum, another such number. The smallest value is 0, 0.5 ... 2 units below the minimum and the
-   largest one as far above its end, which become nearer then: of these 25 the first that loses least. False if a value does not fit. */
+   largest one as far above its end, which become nearer then: of these 25 the first that loses least, each with a scale rounded as in q8.
+   False if a value does not fit. */
 bool quantise_group(double *data, size_t count, int bits, uint16_t *scale, uint16_t *minimum, quantise_tally *tally);
 
 /* How a group may be rounded: to units from `least` to `most` of a scale, above a minimum. */
@@ -62,12 +64,17 @@ typedef struct {
 
 /* What quantise_group tries for data[count], in its order, of which it takes the first that loses least: units[many], at most
    QUANTISE_MOST_UNITS; returns 0 if a value does not fit. */
-enum { QUANTISE_MOST_UNITS = 25 };
+enum { QUANTISE_MOST_UNITS = 50 };
 size_t quantise_units_of(const double *data, size_t count, int bits, bool minimum, quantise_units *units);
 quantise_units quantise_best_units(const double *data, size_t count, const quantise_units *tried, size_t many);
 
 /* The nearest one, for a value. */
 double quantise_in_units(double value, const quantise_units *of);
+
+/* Whether a tensor has lost more than rounding to integers of so many levels can make it lose, at worst 31 of a group's 32 values half a
+   unit each beside one of all levels: its values are too small for half precision. */
+bool quantise_too_small(const quantise_tally *tally, double levels);
+double quantise_levels(int bits, bool minimum); /* of groups; u4's are 15 / sqrt(2), as the minimum takes part */
 
 /* to[index] <- a value that is one of the type already. */
 void quantise_store(quantise_type type, double value, void *to, size_t index);

@@ -77,6 +77,12 @@ static size_t scales_of(rounded_form form, size_t width)
     return of_group ? groups_of(width) * of_group : forms_list[form].ending != NULL;
 }
 
+/* Of an integer in groups. */
+static int bits_of(rounded_form form)
+{
+    return form == ROUNDED_Q8 ? 8 : 4;
+}
+
 /* The file that is written, and memory for a tensor. */
 typedef struct {
     const rounded_forms *forms;
@@ -117,7 +123,7 @@ static bool round_rows(copying *c, rounded_form form, size_t rows, size_t width,
     for (size_t row = 0; row < rows; ++row)
         for (size_t at = 0; at < width; at += QUANTISE_GROUP, scale += of_group)
             if (!quantise_group(c->work + row * width + at, width - at < QUANTISE_GROUP ? width - at : QUANTISE_GROUP,
-                                form == ROUNDED_Q8 ? 8 : 4, scale, of_group == 2 ? scale + 1 : NULL, &c->tally))
+                                bits_of(form), scale, of_group == 2 ? scale + 1 : NULL, &c->tally))
                 return false;
     return true;
 }
@@ -153,6 +159,7 @@ static bool append(copying *c, const safetensors *file, const safetensors_tensor
     const size_t width = width_of(tensor), rows = tensor->count / width, most = 1 + CHUNK_VALUES / (width + 1);
     const size_t scale_bytes = scales_of(form, width) * safetensors_width(forms_list[form].scales);
     const char *const blocks = safetensors_blocks_name(tensor);
+    const quantise_tally before = c->tally;
     const bool kept = blocks != NULL && forms_list[form].blocks != NULL && strcmp(blocks, forms_list[form].blocks) == 0;
     for (size_t row = 0; row < rows; row += most) {
         const size_t some = rows - row < most ? rows - row : most, count = some * width;
@@ -170,6 +177,10 @@ static bool append(copying *c, const safetensors *file, const safetensors_tensor
         if (!safetensors_append(c->writer, c->bytes, quantise_size(forms_list[form].type, count), error, error_size))
             return false;
     }
+    const quantise_tally own = {c->tally.error - before.error, c->tally.power - before.power};
+    if (forms_list[form].of_group && quantise_too_small(&own, quantise_levels(bits_of(form), form == ROUNDED_U4)))
+        return files_error(error, error_size, "%s: tensor %s: values are too small for %s", safetensors_path(file), tensor->name,
+                           forms_list[form].name);
     return safetensors_append(c->writer, c->scales, rows * scale_bytes, error, error_size);
 }
 

@@ -337,6 +337,10 @@ static bool pack_tensor(packing *p, int section, int errors)
             return false;
         packing_boxes(p, section, count, type, slice);
     }
+    const double levels = quantise_levels((int)field_size(L, section, where, "bits"), field_flag(L, section, "minimum"));
+    if (grouped && quantise_too_small(&p->tally, levels))
+        return files_error(p->error, sizeof p->error, "%s: tensor %s%s: values are too small for %s", p->path, p->prefix,
+                           field_text(L, section, where, "from", NULL), field_text(L, section, where, "form", NULL));
     packing_note_error(p, errors, field_text(L, section, where, "name", NULL), &p->tally);
     return true;
 }

@@ -103,6 +103,14 @@ static double round_to_units(const double *row, size_t count, double unit, doubl
     return squares;
 }
 
+/* The next number of half precision above a positive one that to_half makes so much smaller that `most` of it end more than half of one
+   before `most` of the value; else that itself. */
+static double to_half_above(double value, double most)
+{
+    const double nearest = to_half(value), step = ldexp(1.0, (value < 0x1p-14 ? -14 : ilogb(value)) - 10);
+    return most * value > (most + 0.5) * nearest ? nearest + step : nearest;
+}
+
 /* A group of 4-bit integers, by every unit that its largest value allows. */
 static void round_group(double *row, size_t count)
 {
@@ -129,14 +137,13 @@ static void round_above_minimum(double *row, size_t count)
         first = fmin(first, row[i]);
         last = fmax(last, row[i]);
     }
-    for (int start = 0; start <= 4; ++start) {
-        for (int end = 0; end <= 4; ++end) {
-            const double unit = to_half((last - first) / (15.0 + (start + end) / 2.0)), origin = to_half(first + start / 2.0 * unit);
-            const double squares = round_to_units(row, count, unit, origin, 0.0, 15.0, to);
-            if (unit <= 65504.0 && fabs(origin) <= 65504.0 && squares < least) {
-                least = squares;
-                memcpy(best, to, count * sizeof *best);
-            }
+    for (int tried = 0; tried < 2 * 25; ++tried) {
+        const int start = tried / 10, end = tried / 2 % 5;
+        const double wanted = (last - first) / (15.0 + (start + end) / 2.0), unit = tried % 2 ? to_half_above(wanted, 15.0) : to_half(wanted);
+        const double origin = to_half(first + start / 2.0 * unit), squares = round_to_units(row, count, unit, origin, 0.0, 15.0, to);
+        if (unit <= 65504.0 && fabs(origin) <= 65504.0 && squares < least) {
+            least = squares;
+            memcpy(best, to, count * sizeof *best);
         }
     }
     memcpy(row, best, count * sizeof *row);
@@ -145,11 +152,12 @@ static void round_above_minimum(double *row, size_t count)
 /* A group of integers from -127 to 127. */
 static void round_group_of_bytes(double *row, size_t count)
 {
-    double largest = 0.0, to[32];
+    double largest = 0.0, to[32], above[32];
     for (size_t i = 0; i < count; ++i)
         largest = fmax(largest, fabs(row[i]));
-    round_to_units(row, count, to_half(largest / 127.0), 0.0, -127.0, 254.0, to);
-    memcpy(row, to, count * sizeof *to);
+    const double wanted = largest / 127.0, squares = round_to_units(row, count, to_half(wanted), 0.0, -127.0, 254.0, to);
+    const bool more = round_to_units(row, count, to_half_above(wanted, 127.0), 0.0, -127.0, 254.0, above) < squares;
+    memcpy(row, more ? above : to, count * sizeof *to);
 }
 
 static const type_row types[] = {

@@ -56,7 +56,7 @@ double reference_scale(reference_type type, const double *row, size_t count);
 /* Rounds a row to the nearest values of the type; a scaled one to integers times its scale. Weights in i4: each 32 of them with a scale in
    half precision, for which the one of the largest magnitude is an integer from -8 to 7, that which leaves the least squares; those in u4
    with a minimum, too, up to two units above the smallest one, as is the end of 15 units below the largest; those in q8 with a scale that
-   makes the largest magnitude 127. */
+   makes the largest magnitude 127. Where half precision has too small a number for a scale of these two, the next one above is tried. */
 void reference_round_row(reference_type type, double *row, size_t count);
 
 /* Whether blocks of a GGUF file that it calls so have the scales and integers of the type. */

@@ -209,6 +209,35 @@ print(*sorted((kind, len(names)) for kind, names in kinds.items()), kinds["u4"],
     refuses(2, "--type: i4: needs --model", { "quantise", given, "--type", "i4", "-o", blob })
 end
 
+-- Values that half precision has no scale for are refused as those that are too large, by all that rounds them.
+function test.too_small_for_groups()
+    local model, path = "gen/models/gpt_nano_sort.lua", folder .. "/too_small.safetensors"
+    local blob = folder .. "/too_small.bin"
+    works { "sample", model, "--seed", "2", "-o", path }
+    local name = "lm_head.weight"
+    local function times(power)
+        program.python(
+            [=[
+tensors = load(sys.argv[2])
+tensors[sys.argv[1]][1][:] *= 2.0 ** int(sys.argv[3])
+save(sys.argv[2], tensors)
+]=],
+            name,
+            path,
+            power
+        )
+    end
+    times("-17")
+    works { "pack", model, "--weights", path, "--type", "q8", "-o", blob }
+    times("-7")
+    for _, type in ipairs { "q8", "i4", "u4" } do
+        local line = string.format("%s: tensor %s: values are too small for %s\n", path, name, type)
+        refuses(1, line, { "pack", model, "--weights", path, "--type", type, "-o", blob })
+        if type == "q8" then refuses(1, line, { "quantise", path, "--type", type, "--model", model, "-o", blob }) end
+    end
+    works { "pack", model, "--weights", path, "--type", "i8", "-o", blob }
+end
+
 function test.prefix()
     local path = folder .. "/prefixed.safetensors"
     local prefix = "roberta.encoder.layer.3.FFN."

@@ -140,12 +140,55 @@ static void factors_in_blocks(void **state)
         }
 }
 
+/* The value of half precision with these bits. */
+static double half_value(uint16_t bits)
+{
+    const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    return (bits >> 15 ? -1.0 : 1.0) * (exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24));
+}
+
+/* Groups of values down to where half precision ends, in 8 bits and 4: they lose no more than as zeros, those in 8 bits no more than with
+   the next scale above, and ordinary ones have the nearest scale. What is lost of a tensor tells whether it is too small. */
+static void small_groups(void **state)
+{
+    (void)state;
+    enum { COUNT = 32 };
+    random_state random = random_seed(3);
+    for (int k = 0; k < 3000; ++k) {
+        const double size = ldexp(1.0, -26 + k % 24) * (1.0 + random_uniform(&random)), middle = k % 5 == 0 ? size : 0.0;
+        double data[COUNT], largest = 0.0;
+        for (size_t i = 0; i < COUNT; ++i) {
+            data[i] = middle + size * (2.0 * random_uniform(&random) - 1.0);
+            largest = fmax(largest, fabs(data[i]));
+        }
+        for (int type = 0; type < 3; ++type) {
+            double units[COUNT], above = 0.0;
+            uint16_t scale = 0, low = 0;
+            quantise_tally tally = {0};
+            memcpy(units, data, sizeof units);
+            assert_true(quantise_group(units, COUNT, type == 0 ? 8 : 4, &scale, type == 1 ? &low : NULL, &tally));
+            assert_true(tally.error <= tally.power);
+            assert_true(quantise_too_small(&tally, quantise_levels(type == 0 ? 8 : 4, type == 1)) ? size < 3e-6 : size > (type ? 3e-8 : 4e-7));
+            if (type > 0)
+                continue;
+            const double unit = half_value((uint16_t)(scale + 1));
+            for (size_t i = 0; i < COUNT; ++i) {
+                const double error = fmin(rint(fabs(data[i]) / unit), 127.0) * unit - fabs(data[i]);
+                above += error * error;
+            }
+            assert_true(largest / 127.0 < 2e-5 ? tally.error <= above || half_value(scale) >= largest / 127.5
+                                               : fabs(half_value(scale) - largest / 127.0) <= largest / 127.0 / 512.0);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(outputs_are_nearer),
         cmocka_unit_test(one_weight_makes_up_for_another),
         cmocka_unit_test(factors_in_blocks),
+        cmocka_unit_test(small_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,10 +6,12 @@
 
 #include <cmocka.h>
 
+#include "gen/weights/quantise.h"
 #include "gen/weights/random.h"
 #include "harness/reference/error_bounds.h"
 #include "harness/reference/lookup.h"
 #include "harness/reference/projection.h"
+#include "harness/reference/type.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -729,6 +731,29 @@ static void score_error_follows_z(void **state)
     assert_true(error_bounds_score(&one, (double[]){1, -2}, (double[]){4e-7, 4e-7}, 2) == 0.0);
 }
 
+/* Groups of any size, also where scales are subnormal numbers of half precision, lose what they lose in the packer. */
+static void groups_as_packed(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"q8", "u4", "i4"};
+    random_state random = random_seed(9);
+    for (int k = 0; k < 3000; ++k) {
+        const double size = ldexp(1.0, -28 + k % 30), middle = k % 5 == 0 ? size : 0.0;
+        double values[32], rounded[32], units[32], error = 0.0;
+        for (size_t i = 0; i < COUNT(values); ++i)
+            units[i] = rounded[i] = values[i] = middle + size * random_normal(&random);
+        uint16_t scale, low;
+        quantise_tally tally = {0};
+        reference_type type;
+        assert_true(reference_type_named(names[k % 3], REFERENCE_WEIGHTS, &type));
+        reference_round_row(type, rounded, COUNT(rounded));
+        assert_true(quantise_group(units, COUNT(units), k % 3 == 0 ? 8 : 4, &scale, k % 3 == 1 ? &low : NULL, &tally));
+        for (size_t i = 0; i < COUNT(values); ++i)
+            error += (rounded[i] - values[i]) * (rounded[i] - values[i]);
+        assert_near(error, tally.error, 1e-12 * tally.power);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -744,6 +769,7 @@ int main(void)
         cmocka_unit_test(rounded_dense_by_hand),   cmocka_unit_test(rounded_bh4_is_folded),
         cmocka_unit_test(rounded_inputs_by_hand),  cmocka_unit_test(rounding_a_row_to_i16),
         cmocka_unit_test(rounding_a_row_to_e4m3),  cmocka_unit_test(score_one_adds_rows),
+        cmocka_unit_test(groups_as_packed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
