@@ -386,6 +386,7 @@ local commands = {
             projection_option,
             multiply_option,
             type_option,
+            with(cache_option, { doc = "as run takes it: the blob is the same" }),
             activations_option,
             with(compiler_option, { doc = "compiles the float model that --calibrate runs" }),
             flags_option,

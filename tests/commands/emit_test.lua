@@ -88,6 +88,31 @@ function test.types_of_tables()
     check.equal(blobs[plain], true)
 end
 
+-- What no one has given is what training takes; what somebody has is refused.
+function test.tables_stay_float32_in_training()
+    local model, to = "gen/models/roberta_small_whole.lua", folder .. "/trained_bf16"
+    local made = { "emit", model, "--training", "--type", "bf16", "--isa", "scalar", "-o", to }
+    works(made)
+    check.equal(works { "check", to }:find "fresh" ~= nil, true)
+    refuses(2, "--tables: bf16: must be f32 with --training", program.with(made, "--tables", "bf16"))
+end
+
+-- The types of a command that packs by itself are those of pack, though a blob does not depend on all of them.
+function test.pack_takes_the_type_of_the_cache()
+    local model, path = "gen/models/tiny_skipless.lua", folder .. "/cached.safetensors"
+    works { "sample", model, "-o", path }
+    local function blob(...)
+        works { "pack", model, "--weights", path, "-o", folder .. "/cached.bin", ... }
+        return assert(host.read(folder .. "/cached.bin"))
+    end
+    local exact, types = blob(), { "--type", "bf16", "--activations", "bf16" }
+    for _, name in ipairs(dtype.cache_names) do
+        if not dtype.get(name, "cache").cache.words_only then check.equal(blob("--cache", name) == exact, true) end
+    end
+    exact = blob(table.unpack(types))
+    check.equal(blob("--cache", "bf16", table.unpack(types)) == exact, true)
+end
+
 function test.types_of_projections()
     local o = folder .. "/never"
     for _, text in ipairs { "f16", "f32,bf16" } do -- more of them: every option with a list of values takes no other

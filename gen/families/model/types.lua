@@ -54,7 +54,7 @@ function types.of(options, m)
     t.text = text_of(t, m)
     if m and rules.looks_up(m) or options.tables or options.projection then
         t.looked = {
-            tables = options.tables and dtype.get(options.tables) or dtype.of_rows(type),
+            tables = dtype.get(options.tables or options.training and "f32" or dtype.of_rows(type).name),
             projection = dtype.get(options.projection, "projection"),
             multiplied = options["multiply-out"] or nil,
         }
