@@ -182,6 +182,28 @@ static void small_groups(void **state)
     }
 }
 
+/* Of scales that lose the same the first is taken, in the order that docs/types.md says. */
+static void equal_scales(void **state)
+{
+    (void)state;
+    static const struct {
+        double data[2];
+        int bits;
+        bool minimum;
+        double scale, least;
+    } cases[] = {
+        {{1.0, 0.0}, 4, false, -0.125, 0.0}, {{0.0, -1.0}, 4, false, 0.125, 0.0}, {{1.0, -1.0}, 4, false, 0.25, 0.0},
+        {{-1.0, 1.0}, 4, false, -0.25, 0.0}, {{0.0, 15.0}, 4, true, 1.0, 0.0},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; ++k) {
+        double units[2];
+        uint16_t scale, low = 0;
+        memcpy(units, cases[k].data, sizeof units);
+        assert_true(quantise_group(units, 2, cases[k].bits, &scale, cases[k].minimum ? &low : NULL, NULL));
+        assert_true(fabs(half_value(scale) - cases[k].scale) < 1e-12 && fabs(half_value(low) - cases[k].least) < 1e-12);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +211,7 @@ int main(void)
         cmocka_unit_test(one_weight_makes_up_for_another),
         cmocka_unit_test(factors_in_blocks),
         cmocka_unit_test(small_groups),
+        cmocka_unit_test(equal_scales),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
