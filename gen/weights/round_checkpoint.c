@@ -122,8 +122,8 @@ static bool round_rows(copying *c, rounded_form form, size_t rows, size_t width,
     uint16_t *scale = (uint16_t *)(void *)scales;
     for (size_t row = 0; row < rows; ++row)
         for (size_t at = 0; at < width; at += QUANTISE_GROUP, scale += of_group)
-            if (!quantise_group(c->work + row * width + at, width - at < QUANTISE_GROUP ? width - at : QUANTISE_GROUP,
-                                bits_of(form), scale, of_group == 2 ? scale + 1 : NULL, &c->tally))
+            if (!quantise_group(c->work + row * width + at, width - at < QUANTISE_GROUP ? width - at : QUANTISE_GROUP, bits_of(form), scale,
+                                of_group == 2 ? scale + 1 : NULL, &c->tally))
                 return false;
     return true;
 }

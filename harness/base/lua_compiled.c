@@ -13,7 +13,8 @@
    "start" or "unaligned" as in guard.h. It is freed at the end of a block that it is <close> in.
 
    memory:write(string[, at]), memory:copy(address): as many bytes as it has, from there; memory:read([bytes[, at]]) -> string,
-   memory:holds(string) -> whether it begins with that, memory:read_only(): a write kills the process, memory:intact() -> whether nobody
+   memory:holds(string) -> whether it begins with that, memory:largest_halves(bytes, at) -> how many numbers of half precision there, two
+   bytes each, are the largest or the smallest finite one, memory:read_only(): a write kills the process, memory:intact() -> whether nobody
    wrote around it, memory:free().
 
    compiled.bytes(address, count) -> string, compiled.pack(list) -> string of int32, compiled.unpack(string) -> list.
@@ -255,6 +256,19 @@ static int memory_holds(lua_State *L)
     return 1;
 }
 
+static int memory_largest_halves(lua_State *L)
+{
+    enum { LARGEST = 0x7bff, SIGN = 0x8000 };
+    const memory *of = luaL_checkudata(L, 1, MEMORY);
+    const size_t bytes = (size_t)luaL_checkinteger(L, 2);
+    const uint16_t *halves = (const uint16_t *)(const void *)inside(L, of, (size_t)luaL_checkinteger(L, 3), bytes);
+    lua_Integer count = 0;
+    for (size_t i = 0; i < bytes / sizeof *halves; ++i)
+        count += (halves[i] & ~SIGN) == LARGEST;
+    lua_pushinteger(L, count);
+    return 1;
+}
+
 static int memory_read_only(lua_State *L)
 {
     memory *of = luaL_checkudata(L, 1, MEMORY);
@@ -311,9 +325,15 @@ int luaopen_compiled(lua_State *L)
     static const luaL_Reg functions[] = {{"open", open_}, {"memory", make_memory}, {"bytes", bytes_at},
                                          {"pack", pack},  {"unpack", unpack},      {NULL, NULL}};
     static const luaL_Reg of_models[] = {{"call", model_call}, {"status", model_status}, {"together", model_together}, {NULL, NULL}};
-    static const luaL_Reg of_memory[] = {
-        {"write", memory_write},         {"copy", memory_copy},     {"read", memory_read}, {"holds", memory_holds},
-        {"read_only", memory_read_only}, {"intact", memory_intact}, {"free", memory_free}, {NULL, NULL}};
+    static const luaL_Reg of_memory[] = {{"write", memory_write},
+                                         {"copy", memory_copy},
+                                         {"read", memory_read},
+                                         {"holds", memory_holds},
+                                         {"largest_halves", memory_largest_halves},
+                                         {"read_only", memory_read_only},
+                                         {"intact", memory_intact},
+                                         {"free", memory_free},
+                                         {NULL, NULL}};
     host_class(L, MODEL, model_close, of_models);
     host_class(L, MEMORY, memory_free, of_memory);
     luaL_newlib(L, functions);

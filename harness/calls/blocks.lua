@@ -1,11 +1,13 @@
 -- Calls of emitted blocks between guard pages, in a process of their own.
 --
--- calls(job, x) -> y, seen | nil, message. Values of tokens are strings of doubles, [tokens][d]. job = { library, bind,
--- decode, prefill, encode, encode_batch (names of functions, nil: there is none), blob, d, input (width of x), context,
--- positions (that the cache holds for encode_batch, in tiles of 32), start (of the first token; if it is not 0, the
--- cache is cleared before), cache_bytes, scratch_bytes, weights_struct_bytes, calls = { tokens of every call },
--- lengths = { tokens of every sequence, for encode_batch }, seen = what is to be seen of lookup FFNs, nil: nothing };
--- seen: a string of what they were given and looked up (harness/verify/interposed.h).
+-- calls(job, x) -> y, seen, clamped (harness/calls/clamped.lua) | nil, message. Values of tokens are strings of
+-- doubles, [tokens][d]. job = { library, bind, decode, prefill, encode, encode_batch (names of functions, nil: there
+-- is none), blob, d, input (width of x), context, positions (that the cache holds for encode_batch, in tiles of 32),
+-- start (of the first token; if it is not 0, the cache is cleared before), cache_bytes, halves (spans of clamped.lua),
+-- scratch_bytes, weights_struct_bytes, calls = { tokens of every call }, lengths = { tokens of every sequence, for
+-- encode_batch }, seen = what is to be seen of lookup FFNs, nil: nothing }; seen: a string of what they were given and
+-- looked up (harness/verify/interposed.h).
+local clamped = require "harness.calls.clamped"
 local compiled = require "compiled"
 local guarded = require "harness.base.guarded"
 local interposed = require "interposed"
@@ -81,10 +83,10 @@ local function run_calls(job, x)
         if fault then error(string.format("%s: a call at position %d %s", job.library, first, fault), 0) end
         parts[#parts + 1], first = y, first + count
     end
-    return table.concat(parts), interposed.notes()
+    return table.concat(parts), interposed.notes(), clamped.count(job.halves, cache.memory)
 end
 
 return function(job, x)
-    local y, seen = isolated(job.library, function() return run_calls(job, rows.singles(x)) end)
-    return y and rows.doubles(y), seen
+    local y, seen, beyond = isolated(job.library, function() return run_calls(job, rows.singles(x)) end)
+    return y and rows.doubles(y), seen, beyond
 end

@@ -4,6 +4,7 @@
 -- Methods of model and state: harness/calls/whole_model.lua.
 -- What was compiled and packed once is kept (harness/base/library_cache.lua, blob_cache.lua).
 local blob_cache = require "harness.base.blob_cache"
+local clamped = require "harness.calls.clamped"
 local compile = require "harness.base.compile"
 local host = require "host"
 local packing = require "gen.families.packing"
@@ -36,6 +37,7 @@ function compiled_model.job(p, path, blob, threads)
         context = p.context,
         weights_struct_bytes = p.weights_struct_bytes,
         state_bytes = p.state_bytes,
+        halves = clamped.spans_of_state(p),
         scratch_bytes = p.scratch_bytes * threads,
         step_scratch_bytes = p.step_scratch_bytes or 0,
         scratch_factor = scratch.factor,

@@ -2,17 +2,21 @@
 --
 -- job = { library, blob, bind, encode, encode_batch, start, prefill, prefill_all, step, position (names of functions),
 -- what harness/calls/tokenizer.lua wants, if there is a tokenizer, causal, pooled, d_out, vocab, context,
--- weights_struct_bytes, state_bytes, scratch_bytes, step_scratch_bytes, flush_denormals (a function's name; nil: calls
--- in this process leave denormal numbers as they are) }. Rows are strings of float32, ids lists of integers.
+-- weights_struct_bytes, state_bytes, halves (spans of clamped.lua), scratch_bytes, step_scratch_bytes, flush_denormals
+-- (a function's name; nil: calls in this process leave denormal numbers as they are) }. Rows are strings of float32,
+-- ids lists of integers.
 --
 --   whole_model.open(job) -> one | nil, message
 --     one:encode_batch { ids, … } -> rows | nil, message: one row a sequence, or one a token
 --     one:state() -> an empty state of a decoder
---       state:prefill(ids), state:prefill_all(ids), state:step(id) -> rows | nil, message; state:position() -> tokens
+--       state:prefill(ids), state:prefill_all(ids), state:step(id) -> rows | nil, message; state:position() -> tokens;
+--       state:clamped() -> how many numbers of its cache half precision does not hold (harness/calls/clamped.lua)
 --     one:ids(text) -> ids | nil, message; one:text_of(id) -> text | nil
---   whole_model.run(job, calls) -> { rows, … }, seen | nil, message: calls = { { what = the name of a function,
---   sequences = { ids, … } }, … }. Every call is made with wrong ids and with too many, too, which it must refuse.
+--   whole_model.run(job, calls) -> { rows, … }, seen, clamped (of the last state) | nil, message: calls = { { what
+--   = the name of a function, sequences = { ids, … } }, … }. Every call is made with wrong ids and with too many, too,
+--   which it must refuse.
 --   seen: what lookup FFNs were given and looked up, if the job asks for it (harness/verify/interposed.h).
+local clamped = require "harness.calls.clamped"
 local compiled = require "compiled"
 local guarded = require "harness.base.guarded"
 local interposed = require "interposed"
@@ -100,6 +104,8 @@ function state:prefill_all(ids) return rows_of(self.of, "prefill_all", { ids }, 
 
 function state:step(id) return rows_of(self.of, "step", { { id } }, self.memory) end
 
+function state:clamped() return clamped.count(self.of.job.halves, self.memory) end
+
 function state:position() return self.of.own:call(self.of.job.position, self.memory) end
 
 -- A call between guard pages: the code that the function returns, whether it wrote beyond its memory, and rows.
@@ -171,18 +177,18 @@ local function run_calls(job, calls)
         if status ~= 0 then fail("%s returned %d", what, status) end
         if fault then fail("%s wrote beyond its memory", what) end
     end
-    return table.concat(parts), interposed.notes()
+    return table.concat(parts), interposed.notes(), clamped.count(job.halves, job.causal and memory.memory)
 end
 
 function whole_model.run(job, calls)
-    local rows, seen = isolated(job.library, function() return run_calls(job, calls) end)
+    local rows, seen, beyond = isolated(job.library, function() return run_calls(job, calls) end)
     if not rows then return nil, seen end
     local list, at = {}, 1
     for i, call in ipairs(calls) do
         local bytes = call.what == "start" and 0 or given(job, call.what, call.sequences).bytes
         list[i], at = rows:sub(at, at + bytes - 1), at + bytes
     end
-    return list, seen
+    return list, seen, beyond
 end
 
 return whole_model

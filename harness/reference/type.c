@@ -139,7 +139,8 @@ static void round_above_minimum(double *row, size_t count)
     }
     for (int tried = 0; tried < 2 * 25; ++tried) {
         const int start = tried / 10, end = tried / 2 % 5;
-        const double wanted = (last - first) / (15.0 + (start + end) / 2.0), unit = tried % 2 ? to_half_above(wanted, 15.0) : to_half(wanted);
+        const double wanted = (last - first) / (15.0 + (start + end) / 2.0),
+                     unit = tried % 2 ? to_half_above(wanted, 15.0) : to_half(wanted);
         const double origin = to_half(first + start / 2.0 * unit), squares = round_to_units(row, count, unit, origin, 0.0, 15.0, to);
         if (unit <= 65504.0 && fabs(origin) <= 65504.0 && squares < least) {
             least = squares;

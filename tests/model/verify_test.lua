@@ -202,6 +202,50 @@ function test.what_float32_moves_is_no_error()
     end
 end
 
+-- Samples weights of a model, with values times `factor`.
+local function with_large_values(path, factor)
+    local weights = folder .. "/large.safetensors"
+    program.works { "sample", path, "--seed", "3", "-o", weights }
+    program.python(
+        [=[
+tensors = load(sys.argv[1])
+for name in tensors:
+    if name.endswith(("v_proj.weight", "linear_v.weight")):
+        tensors[name][1][:] *= float(sys.argv[2])
+save(sys.argv[1], tensors)
+]=],
+        weights,
+        factor
+    )
+    return { "--weights", weights, "--cache", "f16", "--isa", "scalar", "--cflags", "-O0" }
+end
+
+-- Values that half precision does not hold, of a whole model and of blocks alone: commands say so, once, and only then.
+function test.what_the_cache_cannot_hold_is_said()
+    local shape = "d = 16, heads = 2, layers = 1, vocab = 256, norm = { kind = 'rmsnorm' }, "
+        .. "attention = { context = 32 }, ffn = { kind = 'mlp', f = 16, activation = 'silu' }"
+    local whole = model("large", shape .. ", embedding = {}, output = { head = {} }, checkpoint = 'llama'")
+    local blocks = model("large_blocks", shape)
+    local ids, y, x = folder .. "/ids.txt", folder .. "/y.npy", folder .. "/x.npy"
+    assert(host.write_file(ids, "1 2 3 4 5 6"))
+    program.python("np.save(sys.argv[1], np.random.default_rng(1).standard_normal((6, 16)).astype('f4'))", x)
+    local function told(times, options, ...)
+        local result = program.run(program.with({ ... }, table.unpack(options)))
+        check.equal(result.status, 0)
+        local _, count = result.errors:gsub("warning: %d+ cached numbers are beyond half precision [^\n]*f32", "")
+        if count ~= times then error(table.concat({ ... }, " ") .. ": " .. result.errors) end
+    end
+    told(0, with_large_values(whole, "1"), "run", whole, "--ids", ids, "--output", y)
+    local options = with_large_values(whole, "1e6")
+    told(1, options, "run", whole, "--ids", ids, "--output", y, "--decode")
+    told(1, options, "generate", whole, "--ids", "1,2,3", "--tokens", "3")
+    told(1, options, "perplexity", whole, "--ids", ids, "--context", "4")
+    local result = program.run(program.with({ "verify", whole }, table.unpack(options)))
+    check.equal(result.status, 1)
+    check.matches(result.errors, "relative error [^\n]*; %d+ cached numbers are beyond half precision")
+    told(1, with_large_values(blocks, "1e6"), "run", blocks, "--input", x, "--output", y)
+end
+
 function test.wrong_templates_are_found()
     local cases = {
         { "templates/model/embed.c", '"(position + token)"', '"(position + token + 1)"', decoder, "relative error" },

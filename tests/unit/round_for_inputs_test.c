@@ -168,7 +168,8 @@ static void small_groups(void **state)
             memcpy(units, data, sizeof units);
             assert_true(quantise_group(units, COUNT, type == 0 ? 8 : 4, &scale, type == 1 ? &low : NULL, &tally));
             assert_true(tally.error <= tally.power);
-            assert_true(quantise_too_small(&tally, quantise_levels(type == 0 ? 8 : 4, type == 1)) ? size < 3e-6 : size > (type ? 3e-8 : 4e-7));
+            assert_true(quantise_too_small(&tally, quantise_levels(type == 0 ? 8 : 4, type == 1)) ? size < 3e-6
+                                                                                                  : size > (type ? 3e-8 : 4e-7));
             if (type > 0)
                 continue;
             const double unit = half_value((uint16_t)(scale + 1));
@@ -207,10 +208,8 @@ static void equal_scales(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(outputs_are_nearer),
-        cmocka_unit_test(one_weight_makes_up_for_another),
-        cmocka_unit_test(factors_in_blocks),
-        cmocka_unit_test(small_groups),
+        cmocka_unit_test(outputs_are_nearer), cmocka_unit_test(one_weight_makes_up_for_another),
+        cmocka_unit_test(factors_in_blocks),  cmocka_unit_test(small_groups),
         cmocka_unit_test(equal_scales),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

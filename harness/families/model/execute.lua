@@ -1,5 +1,6 @@
 -- Compiles an emitted model and runs it on this CPU: on ids, or blocks alone on rows.
 local calls = require "harness.calls.blocks"
+local clamped = require "harness.calls.clamped"
 local compile = require "harness.base.compile"
 local compiled_model = require "harness.calls.compiled_model"
 local families = require "gen.families.list"
@@ -104,7 +105,8 @@ function execute.blocks(p, path, options, one_by_one, watched)
     local compiled, blob = execute.made(p, options)
     local job = verify_blocks.job(p, compiled, blob, one_by_one and ways[1] or ways[2] or ways[1])
     job.seen = watched and watched(compiled)
-    local y, notes = calls(job, rows.doubles(assert(npy.read(path, p.shape.input))))
+    local y, notes, beyond = calls(job, rows.doubles(assert(npy.read(path, p.shape.input))))
+    if y then clamped.warn(beyond) end
     return y or error(notes, 0), notes
 end
 
@@ -133,17 +135,19 @@ function execute.run(path, options)
     options.check_expected(pooled and 1 or #list, p.widths.out)
     local model = compiled_model.of(p, options, true)
     local y
-    if not p.causal then
+    local state = p.causal and model:state()
+    if not state then
         y = assert(model:encode_batch { list })
     elseif options.decode then
-        local state, parts = model:state(), {}
+        local parts = {}
         for i, id in ipairs(list) do
             parts[i] = assert(state:step(id))
         end
         y = table.concat(parts)
     else
-        y = assert(model:state():prefill_all(list))
+        y = assert(state:prefill_all(list))
     end
+    if state then clamped.warn(state:clamped()) end
     assert(npy.write(options.output, p.widths.out, y))
     local count = #y // (4 * p.widths.out)
     return string.format("%d ids, %d rows of %d, %s", #list, count, p.widths.out, p.variants[1].isa.name)

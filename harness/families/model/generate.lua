@@ -1,4 +1,5 @@
 -- The command generate: continues a text, or ids, one token at a time.
+local clamped = require "harness.calls.clamped"
 local figures = require "gen.plan.figures"
 local host = require "host"
 local ids_file = require "harness.families.model.ids"
@@ -119,7 +120,7 @@ function generate.run(path, texts, options)
     local ends, out, state, made, steps = ends_of(p, options), printer(model, options, as_ids), model:state(), {}, 0
     local start = process.clock()
     local logits = assert(state:prefill(prompt))
-    local prefilled, ended = process.clock(), "tokens"
+    local prefilled, ended, beyond = process.clock(), "tokens", state:clamped()
     while #made < options.tokens do
         local id = choose(logits)
         if not id then error(path .. ": the logits of token " .. #prompt + #made .. " are no numbers", 0) end
@@ -140,6 +141,7 @@ function generate.run(path, texts, options)
         steps = steps + 1
     end
     local seconds, text = process.clock() - prefilled, out.finish()
+    clamped.warn(math.max(beyond, state:clamped())) -- where a window is cached, those of the prompt may be gone
     if options.json then
         host.print(assert(json.encode({
             prompt = json.array(prompt),

@@ -1,4 +1,5 @@
 -- The command perplexity: how well a model predicts a text, in windows that slide over it.
+local clamped = require "harness.calls.clamped"
 local figures = require "gen.plan.figures"
 local host = require "host"
 local ids_file = require "harness.families.model.ids"
@@ -109,7 +110,8 @@ local function check_window(p, options)
 end
 
 -- Adds ids number from + 1 to `last` to `ranges`, each predicted from those before it in the window, which starts with
--- id number `first`. Logits of a piece of the window at a time are in memory.
+-- id number `first`. Logits of a piece of the window at a time are in memory. Returns how many cached numbers half
+-- precision does not hold.
 local function predict(ranges, model, p, ids, first, from, last)
     local columns, state = p.widths.out, model:state()
     local piece, row_bytes = math.max(most_logits // columns, 16), 4 * columns
@@ -127,6 +129,7 @@ local function predict(ranges, model, p, ids, first, from, last)
             end
         end
     end
+    return state:clamped()
 end
 
 -- What the model of the options makes of `text`, nil for ids.
@@ -146,12 +149,13 @@ local function measure(path, options, text)
         tables = p.options.tables,
         projection = p.options.projection,
     }
+    local beyond = 0
     local ranges, done = ranges_of(r.context), math.max(first, 1) -- ids up to `done` are predicted, or never are
     local start, at = process.clock(), 0
     while done < #ids do
         local last = math.min(at + r.context, #ids)
         local from = math.max(done, at + 1)
-        predict(ranges, model, p, ids, at + 1, from, last)
+        beyond = beyond + predict(ranges, model, p, ids, at + 1, from, last)
         rate(r, ranges)
         if r.nats_per_token ~= r.nats_per_token then
             error(string.format("%s: the logits of tokens %d to %d are no numbers", path, at + 1, last), 0)
@@ -164,6 +168,7 @@ local function measure(path, options, text)
     end
     process.last_words ""
     host.status ""
+    clamped.warn(beyond)
     r.bytes = bytes
     rate(r, ranges, #ids - first)
     return r, text

@@ -1,6 +1,7 @@
 -- Compares emitted models with the reference: on every instruction set of this CPU, by every function.
 local block_reference = require "block_reference"
 local budget = require "harness.verify.budget"
+local clamped = require "harness.calls.clamped"
 local compare = require "harness.families.model.compare"
 local compile = require "harness.base.compile"
 local exact_product = require "harness.verify.exact_product"
@@ -169,7 +170,7 @@ local function check_sample(p, library, sample, threads)
     local by = judged_by(p, library, sample)
     local results, unsettled, row_off
     local function check(way)
-        local y, notes = way.run(by.watched or nil)
+        local y, notes, beyond = way.run(by.watched or nil)
         local found = y and found_of(p, sample, by, way, y, notes)
             or { activations_err = by.activations_err, wrong = notes }
         local fault, chance = y and by.wrong or found.wrong, nil
@@ -177,6 +178,7 @@ local function check_sample(p, library, sample, threads)
         if not fault then
             fault, chance = compare.fault(found, found.all, by.together, rounds_tables(p))
         end
+        if fault and y and beyond > 0 then fault = fault .. "; " .. clamped.text(beyond) end
         unsettled[#results + 1] = chance
         local result = result_of(p, sample, way.name, found, fault)
         if p.embedding then

@@ -3,6 +3,7 @@
 local block_reference = require "block_reference"
 local calls = require "harness.calls.blocks"
 local checkpoint = require "gen.schema.checkpoint_names"
+local clamped = require "harness.calls.clamped"
 local compare = require "harness.families.model.compare"
 local fusable = require "gen.schema.fusable"
 local fuse_weights = require "gen.families.model.blocks.fuse_weights"
@@ -26,6 +27,7 @@ function verify_blocks.job(p, library, blob_path, way)
         input = p.shape.input,
         context = p.shape.context,
         cache_bytes = p.cache_bytes,
+        halves = clamped.spans(p.shape.cache, 0),
         scratch_bytes = way.scratch_bytes or p.scratch_bytes,
         weights_struct_bytes = p.weights_struct_bytes,
         start = way.start,
