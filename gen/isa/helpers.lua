@@ -76,7 +76,7 @@ static inline float $round_negative(float v)
 static inline float $power_of_two(float n)
 {
     $float_bits power;
-    power.bits = (uint32_t) (127 + (n == n ? (int32_t) n : 0)) << 23;
+    power.bits = (uint32_t) (127 + (n <= 0.0f ? (int32_t) n : 0)) << 23;
     return power.value;
 }]],
     },
@@ -99,7 +99,7 @@ static inline uint32_t $to_bf16(float v)
 {
     $float_bits whole;
     whole.value = v;
-    return v == v ? (whole.bits + 0x7fffu + (whole.bits >> 16 & 1u)) >> 16 : 0x7fc0u;
+    return (whole.bits & 0x7fffffffu) <= 0x7f800000u ? (whole.bits + 0x7fffu + (whole.bits >> 16 & 1u)) >> 16 : 0x7fc0u;
 }]],
     },
     {
@@ -146,7 +146,7 @@ static inline uint16_t $to_f16(float v)
     $float_bits whole;
     whole.value = v;
     const uint32_t sign = whole.bits >> 16 & 0x8000u, magnitude = whole.bits & 0x7fffffffu;
-    if (v != v)
+    if (magnitude > 0x7f800000u)
         return 0x7e00u;
     whole.bits = magnitude;
     if (magnitude >= 0x38800000u) /* normal: a carry from the fraction ends in the exponent */

@@ -29,18 +29,18 @@ local function parts_of(facts, splits)
         darts = darts or pass.kind == "charsmap"
         begins = begins or pass.kind == "spaces" and (pass.once or pass.collapse) or pass.unless
     end
-    add "constants.c"
-    if copies or uses.classes or uses.pieces or uses.alphabet or facts.added_words then
-        add "character.c"
-    end
-    if copies then add "copy.c" end
-    if uses.orders then add "put.c" end
-    if uses.classes or uses.orders or uses.alphabet or facts.added_words then add "property.c" end
+    local characters = copies or uses.classes or uses.pieces or uses.alphabet or facts.added_words
     local longest = maps
         or uses.added
         or facts.whole_words
         or facts.kind == "wordpiece"
         or facts.kind == "bpe" and uses.pieces
+    local none = longest or darts or uses.compositions or facts.kind == "unigram" or facts.kind == "bpe"
+    if none or characters then add("constants.c", { none = none, characters = characters, copies = copies }) end
+    if characters then add "character.c" end
+    if copies then add "copy.c" end
+    if uses.orders then add "put.c" end
+    if uses.classes or uses.orders or uses.alphabet or facts.added_words then add "property.c" end
     if longest or facts.kind == "unigram" then add "child.c" end
     if longest then add "trie.c" end
     if uses.compositions or facts.kind == "bpe" then add "pairs.c" end

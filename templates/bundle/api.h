@@ -1,12 +1,10 @@
 //$ takes guard
 /* Functions are for the program or library that these sources become a part of: others may have a $(model) too.
    A shared library offers them where $(names.macro("SHARED")) is defined, for these sources and for its users. */
-#if defined(_WIN32) && defined($(names.macro("SHARED")))
-#ifdef $(names.macro("SOURCES"))
+#if defined($(names.macro("SOURCES"))) && defined(_WIN32) && defined($(names.macro("SHARED")))
 #define $(names.macro("API")) __declspec(dllexport)
-#else
+#elif defined(_WIN32) && defined($(names.macro("SHARED")))
 #define $(names.macro("API")) __declspec(dllimport)
-#endif
 #elif defined(__ELF__) || defined(__MACH__)
 #ifdef $(names.macro("SHARED"))
 #define $(names.macro("API")) __attribute__((visibility("default")))

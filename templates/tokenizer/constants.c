@@ -1,7 +1,14 @@
-//$ takes
+//$ takes none, characters, copies
+//$ if none then
 #define $(names.macro("NONE")) 0xffffffffu /* no node, no value, no entry */
+//$ end
+//$ if copies then
 #define $(names.macro("FULL")) ((size_t) -1) /* a text that does not fit */
+//$ end
+//$ if characters then
 #define $(names.macro("BROKEN")) 0xffffffffu /* no character: bytes that are not UTF-8 */
+//$ end
+//$ if copies then
 
 /* Keeps compilers from making a call to memcpy of a loop: this code calls no library. */
 #if defined(__GNUC__)
@@ -9,3 +16,4 @@
 #else
 #define $(names.macro("NO_LIBRARY")) ((void) 0)
 #endif
+//$ end

@@ -37,7 +37,7 @@ static int $(model)_pieces(const $(names.weights) *weights, const unsigned char 
                 /* sum + lost is exactly own + score (Knuth's two-sum), so that the comparison needs no double */
                 const float own = weights->scores[id], sum = own + score, part = sum - score;
                 const float lost = (score - (sum - part)) + (own - part), best = place[end].score;
-                if (place[end].from == $(names.macro("NONE")) || sum > best || (sum == best && lost > 0.0f)) {
+                if (place[end].from == $(names.macro("NONE")) || sum > best || (sum >= best && lost > 0.0f)) {
                     place[end].score = sum;
 //$ else
                 const double sum = (double) weights->scores[id] + score;

@@ -11,7 +11,7 @@ fail() {
     exit 1
 }
 
-warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wcast-align -Wcast-qual -Werror)
+warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wcast-align -Wcast-qual -Wfloat-equal -Werror)
 compilers=(gcc clang) level=-O2
 models=("tiny" "tiny --tables i8 --projection i16" "tiny_skipless --type bf16 --cache i8" "lookup_skipless --type i8" "sentence_encoder" "gpt_nano_sort" "tiny --arithmetic integer"
     "tiny --tables i8 --isa scalar,avx2,neon,dotprod,sve,i8mm" "tiny --tables i8 --projection i8 --isa scalar,avx2,avx_vnni,avx512"

@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 stride=9973 # of bits of weights that are flipped
 [[ $(lua5.4 tests/effort.lua damage) == 0 ]] || stride=997
 warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wdouble-promotion -Wundef -Wcast-qual -Wvla -Wfloat-conversion
-    -Wswitch-default -Werror)
+    -Wfloat-equal -Wunused-macros -Wswitch-default -Werror)
 c_warnings=("${warnings[@]}" -Wstrict-prototypes -Wmissing-prototypes)
 
 fail() {

@@ -13,6 +13,8 @@ return {
     "-Wcast-qual",
     "-Wvla",
     "-Wfloat-conversion",
+    "-Wfloat-equal",
+    "-Wunused-macros",
     "-Wswitch-default",
     "-Werror",
 }

@@ -269,7 +269,7 @@ end
 
 local strict = "-std=c99 -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wdouble-promotion \z
     -Wstrict-prototypes -Wmissing-prototypes -Wundef \z
-    -Wcast-qual -Wvla -Wfloat-conversion -Wswitch-default -Werror -ffreestanding"
+    -Wcast-qual -Wvla -Wfloat-conversion -Wfloat-equal -Wunused-macros -Wswitch-default -Werror -ffreestanding"
 
 local function shell(script, ...)
     local result = assert(process.run({ "bash", "-c", script, "shell", ... }, { timeout = 120 }))

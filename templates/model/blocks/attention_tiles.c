@@ -42,7 +42,7 @@ static inline void $(helper)_sums_by_tiles(const $(storage) *restrict weight, co
     for (size_t row = 0; row < 16; ++row) {
         const $(isa.vector) kept = $(isa.broadcast("factor[row]"));
 //$ local at = "row * " .. pitch .. " + at"
-        for (size_t at = 0; factor[row] != 1.0f && at < $(pitch); at += $(lanes))
+        for (size_t at = 0; !(factor[row] >= 1.0f) && at < $(pitch); at += $(lanes))
             $(isa.store_unaligned("sums", at, isa.mul("kept", isa.load_unaligned("sums", at))));
     }
 //$ end

@@ -52,7 +52,7 @@ static float $(helper)_doubled(float unit, int16_t *restrict rows)
 /* The unit of $(some), so far `unit`, 0 if they are empty, for values of up to `peak`: 127 units or fewer. NaN stays NaN. */
 static float $(helper)_unit(float peak, float unit, int16_t *restrict rows)
 {
-    if (unit == 0.0f && peak > 1e-30f)
+    if (unit <= 0.0f && peak > 1e-30f)
         unit = peak * (1.0f / 127.0f);
     while (unit > 0.0f && 127.0f * unit < 0.99999f * peak)
         unit = $(helper)_doubled(unit, rows);
