@@ -8,6 +8,7 @@ local families = require "gen.families.list"
 local host = require "host"
 local json = require "json"
 local misuse = require "gen.schema.misuse"
+local names = require "gen.schema.names"
 local target = require "gen.plan.target"
 
 local web = {}
@@ -48,6 +49,7 @@ end
 -- Raises one line if there can be no page of plan `p`.
 function web.check(p)
     page_of(p)
+    names.check("web", p.names.model)
     local bytes = memory_bytes(p)
     if bytes > most_bytes then
         error(

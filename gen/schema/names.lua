@@ -37,9 +37,9 @@ local endings = { "_runtime", "_linked", "_train" }
 
 -- What else a name must not be, by what an option of emit asks for.
 local consumers = {
-    cpp = "std size_t",
-    cmake = [[all c clean dl edit_cache help install list_install_components m package package_source preinstall pthread
-        rebuild_cache rt test]],
+    cpp = "int16_t int32_t ptrdiff_t size_t std",
+    cmake = [[all c clean codegen debug dl edit_cache general help install list_install_components m optimized package
+        package_source preinstall pthread rebuild_cache rt test]],
     meson = [[all benchmark break build_machine clean continue coverage dist distcheck elif endforeach endif foreach
         host_machine in install meson phony reconfigure target_machine test uninstall]],
     python = [[abc aifc and annotationlib antigravity argparse array as assert ast async asynchat asyncio
@@ -62,6 +62,10 @@ local consumers = {
             tokenize tomllib trace traceback tracemalloc try tty turtle turtledemo types typing unicodedata
             unittest urllib uu uuid venv warnings wave weakref webbrowser wheel winreg winsound with wsgiref
             xdrlib xml xmlrpc yield zipapp zipfile zipimport zlib zoneinfo]],
+    rust = [[abstract as async await become box crate dyn extern final fn gen impl in let loop macro match mod move mut
+        override priv pub ref self super trait type unsafe unsized use where yield]],
+    web = [[arguments async await debugger eval extends finally function implements import in instanceof interface let
+        null package super var with yield]],
 }
 
 -- The rule for a model's name, and whether `text` follows it.

@@ -104,10 +104,12 @@ end
 
 function test.names_that_break_what_is_asked_for()
     for option, list in pairs {
-        cpp = "std size_t",
-        cmake = "all install test m",
+        cpp = "std size_t int32_t",
+        cmake = "all install test m debug",
         meson = "all install elif",
         python = "json os lambda numpy",
+        rust = "crate self super match",
+        web = "function null super let",
     } do
         for name in list:gmatch "%S+" do
             local line = string.format('--%s: name = "%s": is a word of that system', option, name)
