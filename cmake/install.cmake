@@ -14,8 +14,8 @@ endif()
 
 # CMake package; nothing in it depends on the machine, and a cross build may use it.
 set(package_dir ${CMAKE_INSTALL_DATADIR}/cmake/lookupc)
-file(RELATIVE_PATH program /${package_dir} /${CMAKE_INSTALL_BINDIR}/lookupc)
-string(PREPEND program "\${CMAKE_CURRENT_LIST_DIR}/")
+lookupc_path_between(bin ${package_dir} ${CMAKE_INSTALL_BINDIR})
+set(program "\${CMAKE_CURRENT_LIST_DIR}/${bin}/lookupc")
 set(functions "\${CMAKE_CURRENT_LIST_DIR}/lookupc_add_library.cmake")
 configure_file(cmake/lookupcConfig.cmake.in package/lookupcConfig.cmake @ONLY)
 set(version ${PROJECT_BINARY_DIR}/lookupcConfigVersion.cmake)
@@ -27,7 +27,8 @@ set(program ${PROJECT_BINARY_DIR}/lookupc)
 set(functions ${PROJECT_SOURCE_DIR}/cmake/lookupc_add_library.cmake)
 configure_file(cmake/lookupcConfig.cmake.in lookupcConfig.cmake @ONLY)
 
-file(RELATIVE_PATH prefix /${CMAKE_INSTALL_DATADIR}/pkgconfig /)
+lookupc_path_between(prefix ${CMAKE_INSTALL_DATADIR}/pkgconfig .)
+lookupc_path_between(bin ${CMAKE_INSTALL_DATADIR}/pkgconfig ${CMAKE_INSTALL_BINDIR})
 configure_file(cmake/lookupc.pc.in lookupc.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/lookupc.pc DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig)
 

@@ -47,6 +47,18 @@ while IFS=: read -r page path; do
 done <"$work/links"
 ok "everything is in place, and found where it was moved to; links of pages lead to what is installed"
 
+# Folders of their own for programs and the rest, by absolute paths; what was built needs no building again.
+absolute=$work/absolute
+quietly cmake -S . -B "$absolute/b" -DCMAKE_INSTALL_PREFIX="$absolute" -DCMAKE_INSTALL_BINDIR="$absolute/programs/bin" -DCMAKE_INSTALL_LIBDIR="$absolute/lib" \
+    -DCMAKE_INSTALL_DATADIR="$absolute/share" -DCMAKE_INSTALL_MANDIR="$absolute/share/man" -DCMAKE_INSTALL_DOCDIR="$absolute/doc"
+cp -r "$build/lookupc" "$build/pages" "$absolute/b"
+quietly cmake --install "$absolute/b"
+executable=$(PKG_CONFIG_PATH=$absolute/share/pkgconfig pkg-config --variable=executable lookupc)
+[[ $executable -ef $absolute/programs/bin/lookupc ]] || fail "lookupc.pc: $executable"
+[[ -s $(PKG_CONFIG_PATH=$absolute/share/pkgconfig pkg-config --variable=models lookupc)/tiny.lua ]] || fail "lookupc.pc: models"
+grep -qF '"../../lib/lookupc' "$absolute/b/compile_commands.json" || fail "lookupc looks for libraries elsewhere than in the folder of libraries"
+ok "folders of installation may be absolute"
+
 # What completion offers for a command line, its last word unfinished.
 complete_line() {
     bash -c 'source "$0"; COMP_WORDS=(lookupc "$@"); COMP_CWORD=$#; _lookupc; echo "${COMPREPLY[*]}"' \
