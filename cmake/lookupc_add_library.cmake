@@ -226,7 +226,7 @@ function(lookupc_add_library target)
     endforeach()
     add_library(${target} ${kind} ${sources} ${others} ${out}.stamp)
     target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${include}>)
-    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C UNITY_BUILD OFF) # each file has its own flags
+    set_target_properties(${target} PROPERTIES C_STANDARD 99 LINKER_LANGUAGE C UNITY_BUILD OFF) # each file has its own flags
     target_compile_options(${target} PRIVATE $<$<CONFIG:>:-O2>) # a build of no type, which has no flags
     list(LENGTH arg_ISA count)
     if(count GREATER 1)

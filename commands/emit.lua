@@ -1,6 +1,7 @@
 -- The commands that need no compiler, no clock and no CPU: plan, emit, check, sample, pack.
 local bundle = require "gen.request.bundle"
 local emit = require "gen.emit.emit"
+local extras = require "gen.emit.extras"
 local families = require "gen.families.list"
 local figures = require "gen.plan.figures"
 local file_rules = require "commands.file_rules"
@@ -195,7 +196,8 @@ local function list_files(files, folder, options)
     local lines, list = {}, {}
     for i, file in ipairs(files) do
         lines[i] = (folder and folder .. "/" or "") .. file.name
-        list[i] = { name = lines[i], flags = file.isa and json.array(file.isa.flags) or nil }
+        local flags = extras.flags(file)
+        list[i] = { name = lines[i], flags = flags and json.array(flags) }
     end
     host.print(options.json and assert(json.encode { files = json.array(list) }) or table.concat(lines, "\n"))
 end

@@ -315,7 +315,7 @@ function emit.manifest(p, files, more)
         list[i] = {
             name = file.name,
             sha256 = file.sha256 or host.sha256(file.text),
-            flags = file.isa and json.array(file.isa.flags) or nil,
+            flags = extras.flags(file) and json.array(extras.flags(file)) or nil,
             architecture = guarded and file.isa and file.isa.architecture or nil,
         }
     end

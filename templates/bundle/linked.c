@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* The bytes of $(model).bin, which lookupc pack writes: compile with its folder in the include path (-I), or with its path as this macro.
-   Assemblers look in the folder where they run first. */
+   Assemblers look in the folder where they run first, and with -flto in no other: compile this file with -fno-lto then. */
 #ifndef $(names.macro("BLOB"))
 #define $(names.macro("BLOB")) "$(model).bin"
 #endif

@@ -7,16 +7,16 @@ $(model)_objects $(i == 1 and ":" or "+")= ${$(model)_folder}$(source.stem).o
 //$ for _, source in ipairs(sources) do
 //$     if source.flags[1] and source.cpus then
 ifneq (,${filter $(source.cpus.make),${shell ${CC} -dumpmachine}})
-${$(model)_folder}$(source.stem).o: private CFLAGS += $(source.joined(" "))
+${$(model)_folder}$(source.stem).o: private override CFLAGS += $(source.joined(" "))
 endif
 //$     elseif source.flags[1] then
-${$(model)_folder}$(source.stem).o: private CFLAGS += $(source.joined(" "))
+${$(model)_folder}$(source.stem).o: private override CFLAGS += $(source.joined(" "))
 //$     end
 //$ end
-${$(model)_objects}: private CFLAGS += -I${$(model)_folder}
+${$(model)_objects}: private override CFLAGS += -std=gnu99 -I${$(model)_folder}
 //$ if override then
 # $(names.macro("ISA")) in the environment takes the place of the best instruction set
-${$(model)_folder}$(model).o: private CFLAGS += -D$(override)
+${$(model)_folder}$(model).o: private override CFLAGS += -D$(override)
 //$ end
 ${$(model)_objects}: ${wildcard ${$(model)_folder}*.h}
 //$ if linked then

@@ -79,6 +79,7 @@ fn main() {
     }
     compile.arg("-O2").args(if windows { None } else { Some("-fPIC") });
     compile.args(variable("CFLAGS", &target, cross).unwrap_or_default().split_whitespace());
+    compile.args(["-std=gnu99", "-fno-lto"]); // of that C; the linker may know nothing of the compiler's intermediate code
     run(compile.args(["-c", "c/$(names.source)", "-o"]).arg(&object));
     run(command(&archiver).arg("crs").arg(&library).arg(&object));
     println!("cargo:rerun-if-changed=c");

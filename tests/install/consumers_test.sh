@@ -167,9 +167,32 @@ ok "CMake with the installed package, Ninja: three lines, the right numbers, no 
 consumer cmake
 full || sed -i 's/EMBED/EMBED ISA scalar/' "$here/CMakeLists.txt"
 and_one_without_weights
-quietly cmake -G 'Unix Makefiles' -S "$here" -B "$here/b" -DCMAKE_PREFIX_PATH="$prefix"
+sed -i 's/for (int i/int i;\n    for (i/' "$here/main.c"
+sed 's/tiny/other/g; s/TINY/OTHER/g' "$here/main.c" >"$here/other.c"
+lookupc emit gen/models/tiny.lua --rename other --cmake --make --linked --isa scalar --quiet -o "$here/vendored"
+lookupc pack gen/models/tiny.lua --weights "$work/other.safetensors" --quiet -o "$here/vendored/other.bin"
+cat >>"$here/CMakeLists.txt" <<'END'
+add_subdirectory(vendored)
+add_executable(with_bundle other.c)
+target_link_libraries(with_bundle PRIVATE other)
+set_target_properties(with_bundle PROPERTIES OUTPUT_NAME consumer RUNTIME_OUTPUT_DIRECTORY with_bundle)
+END
+cat >"$here/Makefile" <<'END'
+consumer:
+include vendored/other.mk
+other.o: CPPFLAGS += -Ivendored
+consumer: other.o ${other_objects}
+	${CC} ${CFLAGS} $^ -o $@
+END
+quietly cmake -G 'Unix Makefiles' -S "$here" -B "$here/b" -DCMAKE_PREFIX_PATH="$absolute" -DCMAKE_C_STANDARD=90 \
+    -DCMAKE_INTERPROCEDURAL_OPTIMIZATION=ON
+grep -q "$absolute/programs/bin/lookupc emit" "$here/b/CMakeFiles/tiny.dir/build.make" || fail "another lookupc is found than that of absolute folders"
 quietly make -C "$here/b"
 prints "$here/b" tiny
+prints "$here/b/with_bundle" other
+quietly make -C "$here" CFLAGS='-O1 -flto -std=c90'
+prints "$here" other
+ok "a project of C90 with link-time optimisation, by lookupc_add_library, with a vendored bundle and by its Makefile"
 touch "$here/main.c"
 make -C "$here/b" >"$work/log"
 [[ $(compiled "$work/log") == "main " ]] || fail "CMake's Makefiles compile $(compiled "$work/log") for main.c"
@@ -512,11 +535,22 @@ printf 'CFLAGS = -O2\nconsumer:\ninclude tiny/tiny.mk\nmain.o: CFLAGS += -I${tin
 quietly make -C "$here"
 prints "$here" tiny
 if type -P meson >"$work/log"; then
-    printf "project('c', 'c', default_options: ['c_std=c11'])\nsubdir('tiny/meson')\nexecutable('consumer', 'main.c', dependencies: tiny_dep)\n" >"$here/meson.build"
+    lookupc emit gen/models/tiny.lua --rename linked --meson --linked -o "$here/linked" >"$work/log"
+    lookupc pack gen/models/tiny.lua --weights "$work/other.safetensors" -o "$here/linked/linked.bin" >"$work/log"
+    sed 's/tiny/linked/g; s/TINY/LINKED/g' tests/consumers/cmake/main.c >"$here/linked.c"
+    cat >"$here/meson.build" <<'END'
+project('c', 'c', default_options: ['c_std=c89', 'b_lto=true'])
+subdir('tiny/meson')
+subdir('linked/meson')
+executable('consumer', 'main.c', dependencies: tiny_dep, override_options: ['c_std=c11'])
+executable('consumer_linked', 'linked.c', dependencies: linked_dep, override_options: ['c_std=c11'])
+END
     quietly meson setup "$here/m" "$here"
     quietly ninja -C "$here/m"
     cp "$here/tiny.bin" "$here/m"
     prints "$here/m" tiny
+    mv "$here/m/consumer_linked" "$here/m/consumer"
+    prints "$here/m" other
     mkdir -p "$here/s/subprojects"
     cp -r "$here/tiny" "$here/s/subprojects"
     cp "$here/main.c" "$here/tiny.bin" "$here/s"
