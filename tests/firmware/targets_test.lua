@@ -574,6 +574,37 @@ function test.binding_on_a_big_endian_cpu_says_so()
     end
 end
 
+-- Starts twice: at -O0, where all variables of the start lie on the stack, and with memory that is not zero.
+local started_twice = [[
+#include "tests/firmware/boards/board.h"
+extern const void *const vectors[16];
+unsigned char board_stack[BOARD_STACK_BYTES] __attribute__((aligned(64)));
+static volatile int used;
+void run(void)
+{
+    if (!board_stack[0]) {
+        board_stack[0] = 1; /* far from what is in use, and kept */
+        used = 1;
+        ((void (*)(void))vectors[1])();
+    }
+    board_write(used ? "memory is not cleared" : "started");
+}
+]]
+
+function test.boards_start_without_optimisation()
+    local folder = process.temporary_directory()
+    for _, target in ipairs(target_list.list) do
+        if target.start == "start_cortex_m.c" and not missing(target.compiler, target.emulator[1]) then
+            assert(host.write_file(folder .. "/twice.c", started_twice))
+            local start = "tests/firmware/boards/" .. target.start
+            local flags = compilers.joined(target.flags, { "-O0", "-I." })
+            link({ flags = flags }, target, { folder .. "/twice.c", start }, folder .. "/twice")
+            local emulated = compilers.joined({ "timeout", "20" }, target.emulator, { folder .. "/twice" })
+            check.equal(target.name .. ": " .. call(emulated), target.name .. ": started")
+        end
+    end
+end
+
 function test.zz_table()
     host.print(
         string.format(
