@@ -95,6 +95,27 @@ function(lookupc_default_isa result tables projection activations multiplied)
     set(${result} ${isa} PARENT_SCOPE)
 endfunction()
 
+# Makefiles have no rules for what a command makes beside `stamp`, the files `ARGN`: where one of them is missing before `target` is built the
+# stamp is removed, too.
+function(lookupc_make_beside_stamp target stamp)
+    if(NOT CMAKE_GENERATOR MATCHES "Makefiles")
+        return()
+    endif()
+    set(script ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${target}_lookupc_missing.cmake)
+    if(NOT TARGET ${target}_lookupc_missing)
+        file(REMOVE ${script})
+        add_custom_target(${target}_lookupc_missing COMMAND ${CMAKE_COMMAND} -P ${script})
+        add_dependencies(${target} ${target}_lookupc_missing)
+    endif()
+    file(APPEND ${script} "set(files [==[${ARGN}]==])
+foreach(file IN LISTS files)
+    if(NOT EXISTS \"\${file}\")
+        file(REMOVE [==[${stamp}]==])
+    endif()
+endforeach()
+")
+endfunction()
+
 function(lookupc_add_library target)
     set(flags STATIC SHARED OBJECT EMBED BLOCKS_IN_OUT BASELINE MULTIPLY_OUT)
     set(values MODEL NAME RENAME WEIGHTS PREFIX IGNORE TUNED SCHEDULE TABLES PROJECTION TYPE CACHE ACTIVATIONS ARITHMETIC THREADS PROFILE TARGET FLASH RAM STACK)
@@ -225,6 +246,7 @@ function(lookupc_add_library target)
         endif()
     endforeach()
     add_library(${target} ${kind} ${sources} ${others} ${out}.stamp)
+    lookupc_make_beside_stamp(${target} ${out}.stamp ${sources} ${others})
     target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${include}>)
     set_target_properties(${target} PROPERTIES C_STANDARD 99 LINKER_LANGUAGE C UNITY_BUILD OFF) # each file has its own flags
     target_compile_options(${target} PRIVATE $<$<CONFIG:>:-O2>) # a build of no type, which has no flags
@@ -275,11 +297,11 @@ function(lookupc_add_library target)
         set(blob ${out}/${name}.bin)
     endif()
     set_property(DIRECTORY APPEND PROPERTY LOOKUPC_BLOBS ${blob})
-    file(MAKE_DIRECTORY ${out})
     # pack leaves a blob alone whose bytes did not change, too.
     add_custom_command(
         OUTPUT ${blob}.stamp
         BYPRODUCTS ${blob}
+        COMMAND ${CMAKE_COMMAND} -E make_directory ${out}
         COMMAND lookupc::lookupc pack ${model} ${common} --weights ${weights} -o ${blob} --depfile ${blob}.d --depfile-target ${blob}.stamp --quiet
         COMMAND ${CMAKE_COMMAND} -E touch ${blob}.stamp
         DEPENDS ${model} ${weight_files} lookupc::lookupc
@@ -287,13 +309,16 @@ function(lookupc_add_library target)
         COMMENT "Packing ${name}.bin"
         VERBATIM)
     target_sources(${target} PRIVATE ${blob}.stamp)
+    lookupc_make_beside_stamp(${target} ${blob}.stamp ${blob})
     set_target_properties(${target} PROPERTIES LOOKUPC_BLOB ${blob})
     if(arg_EMBED)
         # Another target of this model has other weights: the two do not link instead of sharing those of one.
         string(MAKE_C_IDENTIFIER ${target} word)
         target_compile_definitions(${target} PUBLIC ${name}_bind_linked=${name}_bind_linked_of_${word})
-    endif()
-    if(arg_EMBED)
         set_source_files_properties(${out}/${name}_linked.c PROPERTIES OBJECT_DEPENDS ${blob} COMPILE_DEFINITIONS "${upper}_BLOB=\"${blob}\"")
+    elseif(CMAKE_GENERATOR MATCHES "Makefiles")
+        # A command of the project that depends on the blob waits for this target.
+        add_custom_target(${target}_lookupc_blob COMMAND cd . BYPRODUCTS ${blob})
+        add_dependencies(${target}_lookupc_blob ${target})
     endif()
 endfunction()

@@ -103,10 +103,15 @@ consumer() {
 # compiled FILE: the names of the sources that a build tool says it compiles, in order.
 compiled() { grep -oE 'Building C object [^ ]*|Compiling C object [^ ]*|-c (-o [^ ]* )?[^ ]*\.c' "$1" | sed -E 's|.*[/ .]_?([a-z0-9]+[a-z0-9_]*)\.[cS](\.o)?$|\1|' | sort | tr '\n' ' '; }
 
-# and_one_without_weights: the consumer in $here also has such a library, in a folder of its own that the build must make.
-and_one_without_weights() {
+# and_one_apart: the consumer in $here also has a library in a folder of its own that the build must make, whose blob is a file and copied.
+and_one_apart() {
     mkdir "$here/plain"
-    echo 'lookupc_add_library(plain MODEL ../tiny.lua ISA scalar)' >"$here/plain/CMakeLists.txt"
+    cat >"$here/plain/CMakeLists.txt" <<'END'
+lookupc_add_library(plain MODEL ../tiny.lua ISA scalar WEIGHTS ../tiny.safetensors)
+get_target_property(blob plain LOOKUPC_BLOB)
+add_custom_command(OUTPUT copied.bin COMMAND ${CMAKE_COMMAND} -E copy ${blob} copied.bin DEPENDS ${blob})
+add_custom_target(copied ALL DEPENDS copied.bin)
+END
     echo 'add_subdirectory(plain)' >>"$here/CMakeLists.txt"
 }
 
@@ -166,7 +171,7 @@ ok "CMake with the installed package, Ninja: three lines, the right numbers, no 
 
 consumer cmake
 full || sed -i 's/EMBED/EMBED ISA scalar/' "$here/CMakeLists.txt"
-and_one_without_weights
+and_one_apart
 sed -i 's/for (int i/int i;\n    for (i/' "$here/main.c"
 sed 's/tiny/other/g; s/TINY/OTHER/g' "$here/main.c" >"$here/other.c"
 lookupc emit gen/models/tiny.lua --rename other --cmake --make --linked --isa scalar --quiet -o "$here/vendored"
@@ -187,7 +192,7 @@ END
 quietly cmake -G 'Unix Makefiles' -S "$here" -B "$here/b" -DCMAKE_PREFIX_PATH="$absolute" -DCMAKE_C_STANDARD=90 \
     -DCMAKE_INTERPROCEDURAL_OPTIMIZATION=ON
 grep -q "$absolute/programs/bin/lookupc emit" "$here/b/CMakeFiles/tiny.dir/build.make" || fail "another lookupc is found than that of absolute folders"
-quietly make -C "$here/b"
+quietly make -C "$here/b" -j 4
 prints "$here/b" tiny
 prints "$here/b/with_bundle" other
 quietly make -C "$here" CFLAGS='-O1 -flto -std=c90'
@@ -201,7 +206,20 @@ make -C "$here/b" >"$work/log"
 [[ -z $(compiled "$work/log") ]] || fail "CMake's Makefiles compile $(compiled "$work/log") for an unchanged model"
 make -C "$here/b" >"$work/log"
 ! grep -q Emitting "$work/log" || fail "CMake's Makefiles emit again without a change"
-ok "CMake with the installed package, Make: from an empty folder, and no needless step"
+# removed FILE EXPECTED: what is compiled again without that file of the build; then there is nothing left to do.
+removed() {
+    rm -r "${here:?}/b/$1"
+    quietly make -C "$here/b" -j 4
+    [[ -e $here/b/$1 ]] || fail "CMake's Makefiles do not make $1 again"
+    [[ $(compiled "$work/log") == "$2" ]] || fail "CMake's Makefiles compile $(compiled "$work/log") without $1"
+    quietly make -C "$here/b"
+    ! grep -qE 'Emitting|Packing|Building' "$work/log" || fail "CMake's Makefiles have more to do without $1"
+}
+removed lookupc/tiny/tiny__scalar.flags "tiny__scalar "
+removed tiny.bin "tiny_linked "
+removed plain/tiny.bin ""
+removed lookupc "main tiny tiny__scalar tiny_linked " # with headers that are newer
+ok "CMake with the installed package, Make: from an empty folder, no needless step, and what is removed is made again"
 
 # README puts the build tree into PATH, where find_package looks first. Without EMBED the program reads the file of LOOKUPC_BLOB.
 consumer cmake
@@ -209,7 +227,7 @@ sed -i 's/EMBED/ISA scalar/' "$here/CMakeLists.txt"
 # shellcheck disable=SC2016
 echo 'target_compile_definitions(consumer PRIVATE TINY_FILE="$<TARGET_PROPERTY:tiny,LOOKUPC_BLOB>")' >>"$here/CMakeLists.txt"
 sed 's/"tiny.bin"/TINY_FILE/' tests/consumers/subdirectory/main.c >"$here/main.c"
-and_one_without_weights
+and_one_apart
 PATH=$build:$PATH quietly cmake -G Ninja -S "$here" -B "$here/b"
 grep -q "$build/lookupc emit" "$here/b/build.ninja" || fail "another lookupc is found than that of the build tree in PATH"
 rebuilds "everything" "main tiny tiny tiny__scalar tiny__scalar " ninja -C "$here/b"
