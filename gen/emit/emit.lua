@@ -1,6 +1,7 @@
 -- From plan and templates to the bytes of every emitted file and of the manifest that records them.
 local blob = require "gen.plan.blob"
 local comments = require "gen.print.comments"
+local digest_of = require "gen.host.digest"
 local dispatch = require "gen.emit.dispatch"
 local extras = require "gen.emit.extras"
 local families = require "gen.families.list"
@@ -355,11 +356,12 @@ function emit.digest()
         table.sort(names) -- a folder beside a file of the same name: embedded files and a tree list them differently
         for _, name in ipairs(names) do
             if not name:find("/%.[^/]*$") then -- settings of editors
-                parts[#parts + 1] = name .. " " .. host.sha256(assert(host.resource(name))) .. "\n"
+                parts[#parts + 1] = name
+                parts[#parts + 1] = assert(host.resource(name))
             end
         end
     end
-    digest = host.sha256(table.concat(parts))
+    digest = digest_of(parts)
     return digest
 end
 

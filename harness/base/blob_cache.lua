@@ -4,6 +4,7 @@
 -- of modification and of change, which no program can set back. One that was changed just now is not trusted: the clock
 -- is too coarse to tell two changes apart.
 local blob = require "gen.plan.blob"
+local digest_of = require "gen.host.digest"
 local evict = require "harness.base.cache_eviction"
 local host = require "host"
 local library_cache = require "harness.base.library_cache"
@@ -16,7 +17,7 @@ blob_cache.least = 4 << 20 -- bytes of a blob that is kept: smaller ones are pac
 local most_bytes = 8 << 30 -- of all blobs; those that were not used for longest are removed
 local settled = 2 -- seconds since a file's last change
 
--- Appends a text of `value`, which differs for different data, to `list`. Long strings count by their digest.
+-- Appends texts of `value`, which differ for different data, to `list`. Long strings count by their digest.
 local function describe(value, list)
     if type(value) == "table" then
         local keys = {}
@@ -28,7 +29,7 @@ local function describe(value, list)
         table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)
         list[#list + 1] = "{"
         for _, key in ipairs(keys) do
-            list[#list + 1] = tostring(key)
+            list[#list + 1] = string.format("%q", key)
             describe(value[key], list)
         end
         list[#list + 1] = "}"
@@ -43,9 +44,9 @@ end
 local function digest_of_code()
     local list = {}
     for i, name in ipairs(host.resources "gen/") do
-        list[i] = name:find "%.lua$" and host.sha256(assert(host.resource(name))) or ""
+        list[i] = name:find "%.lua$" and assert(host.resource(name)) or ""
     end
-    return host.sha256(table.concat(list, "\n"))
+    return digest_of(list)
 end
 
 -- The files that the checkpoint `path` may consist of.
@@ -65,9 +66,9 @@ local function identity_of(paths)
     for i, path in ipairs(paths) do
         local facts = process.file_facts(path)
         if not facts or facts.age < settled then return nil end
-        list[i] = path .. " " .. facts.identity
+        list[2 * i - 1], list[2 * i] = path, facts.identity
     end
-    return table.concat(list, "\n")
+    return digest_of(list)
 end
 
 -- The digest of all that the blob of plan `p` depends on; nil: it cannot be known.
@@ -78,7 +79,7 @@ local function digest(p, files)
     if not weights or not program then return nil end
     local list = { program.identity, digest_of_code(), weights, files.ignore or "" }
     describe(blob.packing(p, { prefix = files.prefix, blocks_in_out = files.blocks_in_out }), list)
-    return host.sha256(table.concat(list, "\n"))
+    return digest_of(list)
 end
 
 -- Packs into `path`.

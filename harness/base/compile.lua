@@ -1,6 +1,7 @@
 -- Compiles an emitted bundle to a shared library and describes its variants.
 local compilers = require "harness.base.compilers"
 local cost = require "gen.plan.cost"
+local digest_of = require "gen.host.digest"
 local emit = require "gen.emit.emit"
 local host = require "host"
 local lazy = require "gen.host.lazy"
@@ -138,9 +139,10 @@ end
 -- The digest of a library made of `units` with the sources `contents` and the options `same` of compile.sources;
 -- `version` is the compiler's first line of --version.
 function compile.digest(contents, units, same, cc, version, cflags)
-    local parts = { cc, version, cflags, table.concat(same, " ") }
+    local parts = { cc, version, cflags, digest_of(same) }
     for _, unit in ipairs(units) do
-        parts[#parts + 1] = unit.name .. " " .. table.concat(compile.flags(unit, ""), " ")
+        parts[#parts + 1] = unit.name
+        parts[#parts + 1] = digest_of(compile.flags(unit, ""))
     end
     return library_cache.digest(parts, contents)
 end

@@ -1,6 +1,7 @@
 -- A cache of compiled libraries, each under the digest of everything they depend on, so that nothing is compiled twice.
 --
 -- Behind the library's own bytes its file has their SHA-256: what was damaged there is compiled again.
+local digest_of = require "gen.host.digest"
 local host = require "host"
 local process = require "process"
 
@@ -25,9 +26,10 @@ function library_cache.digest(parts, contents)
     end
     table.sort(names)
     for _, name in ipairs(names) do
-        list[#list + 1] = name .. " " .. host.sha256(contents[name])
+        list[#list + 1] = name
+        list[#list + 1] = contents[name]
     end
-    return host.sha256(table.concat(list, "\n"))
+    return digest_of(list)
 end
 
 local function path_of(folder, digest) return folder .. "/" .. digest .. ".so" end

@@ -1,6 +1,7 @@
 -- Headers of intrinsics, compiled ahead of the sources that include them: alone they take most of the time of a small
 -- source. What gcc made is kept for other runs.
 local compilers = require "harness.base.compilers"
+local digest_of = require "gen.host.digest"
 local evict = require "harness.base.cache_eviction"
 local host = require "host"
 local library_cache = require "harness.base.library_cache"
@@ -13,11 +14,11 @@ local suffix = ".h.gch" -- which clang takes, too
 
 -- What `flags` of a unit for `isa` say of its headers: a model's macro for threads says nothing.
 local function key_of(o, flags, isa)
-    local words = { o.cc, o.version, table.concat(isa.includes, " ") }
+    local words = { o.cc, o.version, digest_of(isa.includes) }
     for _, flag in ipairs(flags) do
         if not flag:find "^%-D[%w_]+_OPENMP=%d+$" then words[#words + 1] = flag end
     end
-    return host.sha256(table.concat(words, "\n"))
+    return digest_of(words)
 end
 
 local function text_of(isa)

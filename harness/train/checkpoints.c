@@ -92,8 +92,16 @@ static bool read_stored(const safetensors *file, const stored *s, char *error)
     return true;
 }
 
-/* The digest of a checkpoint: over the names and values of its other tensors in the order of names; a float for each byte. */
-#define DIGEST "digest"
+/* The digest of a checkpoint: over names, numbers of values, and values of its other tensors in the order of names; a float for each byte.
+   Earlier versions had one of names and values alone, and digests of texts that did not say where one ends. */
+#define DIGEST "sha256"
+#define EARLIER_DIGEST "digest"
+
+static void begin_tensor(struct sha256_ctx *context, const char *name, uint64_t count)
+{
+    sha256_update(context, strlen(name) + 1, (const uint8_t *)name);
+    sha256_update(context, sizeof count, (const uint8_t *)&count);
+}
 
 static void finish_digest(struct sha256_ctx *context, float letters[SHA256_DIGEST_SIZE])
 {
@@ -115,7 +123,7 @@ static void digest_of(stored *list, size_t count, float letters[SHA256_DIGEST_SI
     sha256_init(&context);
     qsort(list, count, sizeof *list, by_name);
     for (const stored *s = list; s < list + count; ++s) {
-        sha256_update(&context, strlen(s->as.name) + 1, (const uint8_t *)s->as.name);
+        begin_tensor(&context, s->as.name, s->rows * s->columns);
         for (size_t row = 0; row < s->rows; ++row)
             sha256_update(&context, s->columns * sizeof(float), (const uint8_t *)(s->at + row * s->pitch));
     }
@@ -128,6 +136,9 @@ static bool is_as_written(const safetensors *file, char *error)
     enum { PIECE = 16384 };
     struct sha256_ctx context;
     float wanted[SHA256_DIGEST_SIZE], own[SHA256_DIGEST_SIZE], values[PIECE];
+    if (safetensors_find(file, EARLIER_DIGEST))
+        return files_error(error, ERROR_SIZE, "%s: is of a run of an earlier lookupc: go on with that one, or remove the file",
+                           safetensors_path(file));
     sha256_init(&context);
     for (size_t i = 0; i < safetensors_count(file); ++i) {
         const safetensors_tensor *t = safetensors_at(file, i);
@@ -135,7 +146,7 @@ static bool is_as_written(const safetensors *file, char *error)
             continue;
         if (t->dtype != DTYPE_F32)
             return files_error(error, ERROR_SIZE, "%s: %s: must be F32", safetensors_path(file), t->name);
-        sha256_update(&context, strlen(t->name) + 1, (const uint8_t *)t->name);
+        begin_tensor(&context, t->name, t->count);
         for (size_t at = 0; at < t->count; at += PIECE) {
             const size_t count = smaller(PIECE, t->count - at);
             if (!safetensors_read_bytes(file, t, at, count, values, error, ERROR_SIZE))

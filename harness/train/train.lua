@@ -2,6 +2,7 @@
 local compile = require "harness.base.compile"
 local constants = require "gen.families.model.training.constants"
 local corpus = require "harness.train.corpus"
+local digest_of = require "gen.host.digest"
 local emit = require "gen.emit.emit"
 local figures = require "gen.plan.figures"
 local host = require "host"
@@ -234,7 +235,7 @@ local function trained(path, options, rank, ranks)
     end
     local texts, pieces = texts_of(p, path, options, s)
     if s.masked then s.mask = mask_of(p, path, options, pieces) end
-    s.model, s.text = p.digest:sub(1, 16), host.sha256(texts.train .. texts.valid):sub(1, 16)
+    s.model, s.text = p.digest:sub(1, 16), digest_of({ texts.train, texts.valid }):sub(1, 16)
     if position then
         settings.check(files.checkpoint, s, position.settings)
         resume_as(p, position, own, options)

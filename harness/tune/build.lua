@@ -5,6 +5,7 @@
 -- tuning that goes on, or another one, finds it there.
 local compile = require "harness.base.compile"
 local compilers = require "harness.base.compilers"
+local digest_of = require "gen.host.digest"
 local elf = require "harness.base.elf"
 local harness = require "harness.families.list"
 local host = require "host"
@@ -52,7 +53,8 @@ function build:order(p, timeout)
     local cflags = compile.threaded(p, o.cflags, o.threads)
     local sources, parts = objects.sources(p, cflags, o.apart), { "by object", o.cc, o.version, cflags }
     for _, file in ipairs(sources.files) do
-        parts[#parts + 1] = file.name .. " " .. table.concat(file.flags, " ")
+        parts[#parts + 1] = file.name
+        parts[#parts + 1] = digest_of(file.flags)
     end
     local made = { plan = p, digest = library_cache.digest(parts, sources.contents) }
     made.bytes, made.library = library_cache.find(self.folder, made.digest)

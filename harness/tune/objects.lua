@@ -6,6 +6,7 @@
 -- apart the first candidate takes half as long again as with one file an instruction set, every other one a quarter.
 local compile = require "harness.base.compile"
 local compilers = require "harness.base.compilers"
+local digest_of = require "gen.host.digest"
 local emit = require "gen.emit.emit"
 local host = require "host"
 local precompiled_headers = require "harness.base.precompiled_headers"
@@ -80,7 +81,7 @@ function objects:order(sources, directory, timeout)
     local list, written, headers = {}, false, words_of(sources.headers)
     for i, file in ipairs(sources.files) do
         local text = without_unused(headers, file.text) .. "\n" .. file.text
-        local digest = host.sha256(table.concat({ table.concat(file.flags, " "), text }, "\n"))
+        local digest = digest_of { digest_of(file.flags), text }
         if not self.list[digest] then
             if not written then assert(host.write_directory(directory, sources.contents)) end
             written = true

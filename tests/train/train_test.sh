@@ -162,6 +162,9 @@ cp text.txt kept.txt
 echo more >>text.txt
 says 1 'text: is ' "${again[@]}" --steps 10000 --resume
 mv kept.txt text.txt
+head -c 1500 text.txt >first.txt
+tail -c +1501 text.txt >rest.txt
+says 1 'text: is ' "${again[@]/text.txt/first.txt}" --valid rest.txt --steps 10000 --resume # the same text in other parts
 size=$(stat -c %s stopped.safetensors.resume)
 for cut in 5 $((size / 2)) $((size - 1)); do
     head -c "$cut" stopped.safetensors.resume >cut.safetensors.resume
@@ -171,11 +174,14 @@ done
 python3 - "$size" <<'END'
 import sys
 damaged = bytearray(open("stopped.safetensors.resume", "rb").read())
+open("old.safetensors.resume", "wb").write(damaged.replace(b'"sha256":', b'"digest":'))
 damaged[int(sys.argv[1]) // 2] ^= 8
 open("cut.safetensors.resume", "wb").write(damaged)
 END
 says 1 'cut.safetensors.resume: is damaged: its values are not those of its digest' \
     "$LOOKUPC" train model.lua --text text.txt --batch 2 --isa scalar -o cut.safetensors --steps 10000 --resume
+says 1 'old.safetensors.resume: is of a run of an earlier lookupc: go on with that one, or remove the file' \
+    "${again[@]/stopped/old}" --steps 10000 --resume
 says 1 'none.safetensors.resume: is missing' "$LOOKUPC" train model.lua --text text.txt -o none.safetensors --steps 5 --resume
 printf 'good\nbad \xff\n' >latin.txt
 : >empty.txt

@@ -1,7 +1,10 @@
 -- Files are read and written whole or not at all.
 
 local check = require "tests.support.check"
+local compile = require "harness.base.compile"
+local digest_of = require "gen.host.digest"
 local host = require "host"
+local library_cache = require "harness.base.library_cache"
 local process = require "process"
 
 local test = {}
@@ -9,6 +12,23 @@ local test = {}
 function test.sha256_of_the_standard()
     check.equal(host.sha256(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
     check.equal(host.sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+end
+
+-- Whatever stands at the ends of parts, also what joins lists elsewhere.
+function test.a_digest_of_parts_tells_where_they_end()
+    local texts = { { "ab", "c" }, { "a", "bc" }, { "abc" }, { "abc", "" }, { "", "abc" }, { "ab\nc" }, { "ab c" }, {} }
+    local libraries, seen = {}, {}
+    for i, parts in ipairs(texts) do
+        libraries[i] = library_cache.digest(parts, {})
+        for _, digest in ipairs { digest_of(parts), libraries[i] } do
+            check.equal(seen[digest] == nil or seen[digest] == i, true)
+            seen[digest] = i
+        end
+    end
+    local function of_flags(...)
+        return compile.digest({}, { { name = "a.c", flags = { ... } } }, {}, "cc", "cc 1", "")
+    end
+    check.equal(of_flags("-DA=1 -DB") == of_flags("-DA=1", "-DB"), false)
 end
 
 function test.written_bytes_are_read_back()
