@@ -769,7 +769,7 @@ local commands = {
                 name = "time",
                 value = "TIME",
                 not_beside = { "steps", "tokens" },
-                doc = "instead as many steps as fit, such as 90s, 5m, 1h",
+                doc = "instead for so long, such as 90s, 5m, 1h",
             },
             { name = "batch", value = "N", integer = true, doc = "sequences a step; default 16" },
             {

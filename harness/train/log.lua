@@ -9,7 +9,7 @@ local largest_log = 1 << 30 -- bytes
 
 -- What a record has, and what the tables of a layer have: numbers. The page draws them.
 local needed = { "step", "tokens", "loss" }
-local optional = { "seconds", "tokens_per_second", "rate", "validation" }
+local optional = { "share", "seconds", "tokens_per_second", "rate", "validation" }
 local of_tables = { "layer", "tables", "rows", "used", "least", "entropy", "lowest", "collapsed" }
 local of_every_table = { "rows_used", "entropies" } -- lists of them
 

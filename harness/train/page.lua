@@ -3,6 +3,7 @@ local chart = require "harness.report.chart"
 local figures = require "gen.plan.figures"
 local heatmap = require "harness.report.heatmap"
 local html = require "harness.report.html"
+local schedule = require "harness.train.schedule"
 local table_usage = require "harness.train.table_usage"
 
 local page = {}
@@ -157,7 +158,7 @@ local function summary(facts, last)
         "%s: step %s of %s, %s tokens, loss %s nats a token%s.",
         facts.model,
         figures.grouped(last.step),
-        figures.grouped(facts.settings.steps),
+        schedule.total(facts.settings, last.step, last.share or 0, figures.grouped),
         figures.grouped(last.tokens),
         last.loss and string.format("%.4f", last.loss) or "unknown",
         last.validation and string.format(", validation %.4f", last.validation) or ""

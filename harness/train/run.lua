@@ -6,22 +6,19 @@ local learning_rates = require "harness.train.learning_rates"
 local log = require "harness.train.log"
 local page = require "harness.train.page"
 local process = require "process"
+local schedule = require "harness.train.schedule"
 local table_usage = require "harness.train.table_usage"
 local train = require "train"
 
 local run = {}
 run.__index = run
 
-local validations = 20 -- of a run
-local lines = 500 -- of the log, about
 local least_windows, most_windows = 16, 4096 -- of a validation
 local share_of_validation = 0.15 -- windows of a validation, of those trained on since the last one; at the end, of all
-local share_of_steps = 0.93 -- of --time: the rest is for validations and checkpoints
 local more_than_ranks = 1 << 20
 local most_still = 20 -- steps in turn without a gradient
 local most_above = 0.5 -- nats of a loss above that of equal logits
 local most_times = 3 -- that loss: more ends the run
-local share_of_timing = 0.02 -- likewise: for finding out how long a step takes
 
 local function grouped(value) return figures.grouped(math.tointeger(math.floor(value + 0.5))) end
 
@@ -33,42 +30,52 @@ local function duration(seconds)
     return string.format("%.1f h", seconds / 3600)
 end
 
--- What a position holds, and those of its settings that the options may leave open: name, type, least, most.
+local function plain(value) return string.format("%d", value) end
+
+-- What a position holds, and of its settings those that say how far it is: name, type, least, most.
 local most_steps = 1 << 31
 local fields = {
     { "step", "integer", 0, most_steps },
+    { "share", "float", 0, 1 },
+    { "validated", "integer", 0, most_steps },
     { "parts", "integer", 1, 1 << 31 },
     { "counted", "integer", 0, most_steps },
     { "seconds", "float", 0, 1e300 },
     { "nats", "float", 0, 1e300 },
 }
 local isa_name = "^[%l%d_]+$" -- of the instruction set, likewise
-local fields_of_settings = { { "steps", "integer", 1, most_steps }, { "evaluate", "integer", 1, most_steps } }
+local of_steps, of_time = { { "steps", "integer", 1, most_steps } }, { { "time", "number", 1e-9, 1e300 } }
+local of_evaluate = { { "evaluate", "integer", 1, most_steps } }
 
 local function fits(object, rows)
     if type(object) ~= "table" then return false end
     for _, row in ipairs(rows) do
         local name, kind, least, most = table.unpack(row)
         local value = object[name]
-        if math.type(value) ~= kind or not (value >= least and value <= most) then return false end
+        if math.type(value) ~= kind and type(value) ~= kind then return false end
+        if not (value >= least and value <= most) then return false end
     end
     return true
 end
 
--- What the checkpoint `path` says of its run: { settings, parts, isa, step, seconds, nats, counted }; parts: threads
--- of all ranks; isa: the instruction set's name; nats, counted: sum and number of the losses since the last line of the
--- log. Raises one line.
+-- Whether `position` is of a run with its settings, and within it.
+local function is_whole(position)
+    local s = type(position) == "table" and position.settings
+    if not fits(position, fields) or not fits(s, s and s.time and of_time or of_steps) then return false end
+    if s.evaluate ~= nil and not fits(s, of_evaluate) then return false end
+    if type(position.isa) ~= "string" or not position.isa:find(isa_name) then return false end
+    return position.validated <= position.step and (s.time or position.step <= s.steps)
+end
+
+-- What the checkpoint `path` says of its run: { settings, parts, isa, step, share, validated, seconds, nats, counted };
+-- parts: threads of all ranks; isa: the instruction set's name; share: of the run, that is over; validated: the step of
+-- the last validation; nats, counted: sum and number of the losses since the last line of the log. Raises one line.
 function run.position(path) return run.position_in(assert(train.text(path)), path) end
 
 -- The same from the text in the checkpoint `path`.
 function run.position_in(text, path)
     local position = json.decode(text)
-    local settings = type(position) == "table" and position.settings
-    local good = fits(position, fields) and type(position.isa) == "string" and position.isa:find(isa_name)
-    if not good or not fits(settings, fields_of_settings) or position.step > settings.steps then
-        error(path .. ": run: is not what lookupc train writes", 0)
-    end
-    return position
+    return is_whole(position) and position or error(path .. ": run: is not what lookupc train writes", 0)
 end
 
 -- What attention by tables reads in step `step` of `steps`, as train_signs of harness/train/abi.h: the weights that
@@ -78,23 +85,6 @@ local expected, fresh, own_signs = 0, 1, 2
 function run.signs(step, steps)
     if step <= steps // 2 then return expected end
     return step <= steps - steps // 10 and fresh or own_signs
-end
-
--- How many steps fit into own.seconds: the first ones are timed, and forgotten.
-function run:steps_within(settings)
-    local seconds, begun = self.own.seconds, process.clock()
-    local tried, first, enough = 0
-    repeat
-        tried = tried + 1
-        local signs = self.samples and tried % 2 == 0 and fresh or expected
-        self.state:step(tried, 0.001 * settings.rate, 0.001 * settings.table_rate, signs)
-        first = first or process.clock() -- which has touched all memory
-        enough = tried >= 4 and process.clock() - begun > share_of_timing * seconds or tried > 2000
-    until train.together(enough and 1 or 0) > 0
-    local each = (process.clock() - first) / (tried - 1)
-    self.state:initialise(self.first_weights)
-    local steps = math.max(1, math.floor(share_of_steps * (seconds - (process.clock() - begun)) / each))
-    return math.tointeger(train.together(self.own.rank == 0 and steps or 0))
 end
 
 -- Where to go on from.
@@ -202,6 +192,7 @@ function run:note(entry, validated)
     local position, s = self.position, self.settings
     local now = process.clock()
     entry.step, entry.tokens = position.step, position.step * s.batch * s.context
+    entry.share = position.share
     entry.loss = self:loss()
     if validated then self:warn_of_loss(entry.loss) end
     entry.seconds = now - self.base
@@ -219,7 +210,7 @@ function run:tell(entry)
         string.format(
             "step %s of %s, %s tokens: loss %.4f%s, %s tokens/s",
             grouped(entry.step),
-            grouped(self.settings.steps),
+            schedule.total(self.settings, entry.step, entry.share, grouped),
             grouped(entry.tokens),
             entry.loss,
             entry.validation and string.format(", validation %.4f", entry.validation) or "",
@@ -229,16 +220,16 @@ function run:tell(entry)
 end
 
 function run:show(nats)
-    local s, step = self.settings, self.position.step
-    local each = (process.clock() - self.base) / step
+    local s, step, share = self.settings, self.position.step, self.position.share
+    local seconds = process.clock() - self.base
     host.status(
         string.format(
-            "step %d of %d  loss %.4f  %s tokens/s  %s left",
+            "step %d of %s  loss %.4f  %s tokens/s  %s left",
             step,
-            s.steps,
+            schedule.total(s, step, share, plain),
             nats,
-            grouped(s.batch * s.context / each),
-            duration(each * (s.steps - step))
+            grouped(s.batch * s.context * step / math.max(seconds, 1e-9)),
+            duration(seconds * (1 - share) / math.max(share, 1e-9))
         )
     )
 end
@@ -246,14 +237,29 @@ end
 -- A number to as many digits as JSON keeps, so that a checkpoint loses nothing.
 local function kept(value) return tonumber(string.format("%.15g", value)) + 0.0 end
 
+-- The share of the run that is over behind a step that took so many seconds: the first rank's clock says it to all.
+function run:reached(step, took)
+    local share = schedule.reached(self.settings, step, process.clock() - self.base, took)
+    if not self.settings.steps then share = train.together(self.own.rank == 0 and share or 0) end
+    return math.max(kept(share), self.position.share) -- half a step may be less than that of the last one
+end
+
+-- How many windows are validated behind so many steps.
+function run:share_of_windows(steps)
+    local windows = math.floor(share_of_validation * steps * self.settings.batch)
+    return math.min(math.max(windows, least_windows), most_windows)
+end
+
 -- One step, and what is due after it.
 function run:go_on()
     local s, position = self.settings, self.position
     local step = position.step + 1
-    local factor, begun = learning_rates.at(step, s.steps), process.clock()
-    local signs = self.samples and run.signs(step, s.steps) or expected
+    local at, of = schedule.at(s, step, position.share)
+    local factor, begun = learning_rates.at(at, of), process.clock()
+    local signs = self.samples and run.signs(at, of) or expected
     local nats, norm = self.state:step(step, s.rate * factor, s.table_rate * factor, signs)
-    self.busy = self.busy + process.clock() - begun
+    local took, before = process.clock() - begun, position.share
+    self.busy = self.busy + took
     if not finite(nats) then self:give_up(step, "the loss is no number") end
     if not finite(norm) then self:give_up(step, "the gradient is no number") end
     self.still = norm == 0 and self.still + 1 or 0
@@ -261,9 +267,14 @@ function run:go_on()
         self:give_up(step, "the gradients of the last " .. most_still .. " steps are 0")
     end
     position.step, position.nats, position.counted = step, kept(position.nats + nats), position.counted + 1
-    local validates, entry = step % s.evaluate == 0 or step == s.steps, {}
-    if validates or step % math.max(1, s.steps // lines) == 0 then
-        if validates then entry = self:validate(step == s.steps and self.last_windows or self.few_windows, signs) end
+    position.share = self:reached(step, took)
+    local validates, notes = schedule.due(s, step, before, position.share)
+    local entry = {}
+    if notes then
+        if validates then
+            local since = position.share < 1 and position.validated or 0
+            entry, position.validated = self:validate(self:share_of_windows(step - since), signs), step
+        end
         entry.rate, entry.norm = s.rate * factor, norm
         self:note(entry, validates)
     end
@@ -277,7 +288,8 @@ function run:go_on()
     if interrupted then
         host.status ""
         if self.own.rank == 0 then
-            host.note(string.format("lookupc: interrupted at step %d of %d; --resume goes on", step, s.steps))
+            local total = schedule.total(s, step, position.share, plain)
+            host.note(string.format("lookupc: interrupted at step %d of %s; --resume goes on", step, total))
         end
         train.end_interrupted()
     end
@@ -307,11 +319,10 @@ function run.train(job, settings, own, files, facts, position)
         self:has_saved(position.step)
     else
         self.state:initialise(self.first_weights)
-        settings.steps = settings.steps or self:steps_within(settings)
-        settings.evaluate = settings.evaluate or math.max(1, math.ceil(settings.steps / validations))
     end
     self.settings, facts.settings = settings, settings
-    self.position = position or { settings = settings, step = 0, seconds = 0.0, nats = 0.0, counted = 0 }
+    self.position = position
+        or { settings = settings, step = 0, share = 0.0, validated = 0, seconds = 0.0, nats = 0.0, counted = 0 }
     self.position.parts, self.position.isa = own.threads * own.ranks, facts.isa
     self.base = process.clock() - self.position.seconds
     self.saved = self.saved or process.clock()
@@ -320,12 +331,7 @@ function run.train(job, settings, own, files, facts, position)
         self.before = record.tables or self.before
     end
     self.windows = select(2, self.state:windows())
-    local function share(steps)
-        local windows = math.floor(share_of_validation * steps * settings.batch)
-        return math.min(math.max(windows, least_windows), most_windows)
-    end
-    self.few_windows, self.last_windows = share(settings.evaluate), share(settings.steps)
-    while self.position.step < settings.steps do
+    while self.position.share < 1 do
         self:go_on()
     end
     host.status ""

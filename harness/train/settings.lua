@@ -36,8 +36,8 @@ local function seconds(option, text)
     return value
 end
 
--- The settings of a run. `most_context`: tokens that the model attends to. Beside the fields that results depend on
--- there are `seconds` (of --time), `threads` and `save_seconds`.
+-- The settings of a run, and beside these fields that results depend on `threads` and `save_seconds`. `most_context`:
+-- tokens that the model attends to.
 function settings.of(options, most_context)
     if not (options.steps or options.tokens or options.time) then
         misuse("--steps is missing, or --tokens or --time")
@@ -81,7 +81,6 @@ function settings.of(options, most_context)
     end
     s.evaluate = integer(options, "evaluate", nil, 1, most_steps)
     local own = {
-        seconds = s.time,
         threads = math.min(integer(options, "threads", process.cpu_count(), 1, 1024), s.batch),
         save_seconds = options["save-every"] and seconds("--save-every", options["save-every"]) or 60,
     }
@@ -106,9 +105,7 @@ function settings.check(path, wanted, saved)
     table.sort(names)
     for _, name in ipairs(names) do
         local given, own = wanted[name], saved[name]
-        -- --time leaves these to the run
-        local open = given == nil and (name == "steps" or name == "evaluate")
-        if given ~= own and not open then
+        if given ~= own then
             error(
                 string.format(
                     "--resume: %s: %s: is %s: must be %s, as in the run that it continues",

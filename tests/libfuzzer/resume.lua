@@ -4,6 +4,7 @@ local host = require "host"
 local learning_rates = require "harness.train.learning_rates"
 local rules = require "tests.libfuzzer.rules"
 local run = require "harness.train.run"
+local schedule = require "harness.train.schedule"
 local settings = require "harness.train.settings"
 
 local function use(path, position)
@@ -12,7 +13,7 @@ local function use(path, position)
     if pcall(settings.check, path, { batch = {} }, position.settings) then
         error("other settings are taken for those of the run", 0)
     end
-    local factor = learning_rates.at(position.step + 1, position.settings.steps)
+    local factor = learning_rates.at(schedule.at(position.settings, position.step + 1, position.share))
     if not (factor >= 0 and factor <= 1) then error("the next step has no rate", 0) end
 end
 

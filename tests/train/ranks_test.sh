@@ -62,6 +62,10 @@ for count in 2 4; do
         END { exit bad || NR != 50 }' || fail "the command has other losses on $count ranks"
 done
 
+# The first rank's clock ends a run of a time for all, at the same step.
+under_mpirun 2 "${train[@]:0:5}" --time 1s --batch 4 --isa scalar -o "$folder/timed.safetensors" >"$folder/log" 2>&1 || fail "$(<"$folder/log")"
+[[ $(tail -1 "$folder/timed.jsonl") == *'"share":1.0,'* ]] || fail "a run of a time: $(<"$folder/log")"
+
 # The figures of tables are of the tokens of all ranks: where weights stay as they are, those of one process.
 still=("${train[@]}" --rate 1e-12 --table-rate 1e-12 --save-every 0.001s)
 tables() { sed -nE 's/.*"tables":(\[\{.*\}\]).*/\1/p' "$1"; }

@@ -6,9 +6,11 @@ local host = require "host"
 local json = require "json"
 local learning_rates = require "harness.train.learning_rates"
 local log = require "harness.train.log"
+local process = require "process"
 local program = require "tests.support.program"
 local rounding = require "harness.train.rounding"
 local run = require "harness.train.run"
+local schedule = require "harness.train.schedule"
 local settings = require "harness.train.settings"
 local table_usage = require "harness.train.table_usage"
 local train = require "train"
@@ -204,7 +206,7 @@ function test.a_resumed_run_is_the_undisturbed_one()
         other.batch = 7
         settings.check("w", other, position.settings)
     end)
-    check.fails_with("time: is 300: must be absent", function()
+    check.fails_with("steps: is absent: must be 40", function()
         local other = few_steps()
         other.steps, other.time = nil, settings.of({ time = "5m", seed = 1 }, 64).time
         settings.check("w", other, position.settings)
@@ -226,6 +228,65 @@ function test.a_resumed_run_is_the_undisturbed_one()
         return table.concat(list, "\n")
     end
     check.equal(steps_of(again.log), steps_of(files.log))
+end
+
+-- A clock for a run of 100 seconds whose steps take half a second, then a 50th, then one; the state of job j calls it.
+local function on_a_clock(j, work)
+    local clock, open, now, rates = process.clock, train.open, 0.0, {}
+    process.clock = function() return now end
+    train.open = opened_as(open, function(state, key, ...)
+        if key == "step" then
+            now = now + (now < 30 and 0.5 or now < 60 and 0.02 or 1)
+            rates[#rates + 1] = select(2, ...)
+        end
+        return state[key](state, ...)
+    end)
+    local result = table.pack(pcall(work, j, rates, function(seconds) now = now + seconds end))
+    process.clock, train.open = clock, open
+    return check.equal(result[1] or result[2], true)
+end
+
+-- The schedule follows the time that is left, whatever steps take: the run ends in time, with the lowest rate.
+function test.a_run_of_a_time_ends_in_time()
+    on_a_clock(job(), function(j, rates)
+        local s, files = few_steps(), files_in(program.folder())
+        s.steps, s.evaluate, s.time = nil, nil, 100
+        local printed, good, last = quietly(j, s, own, files, { model = "bigram", isa = "scalar" })
+        check.equal(good, true)
+        check.equal({ #printed, last.share, last.step }, { 20, 1.0, #rates })
+        check.near(last.seconds, 95, 0.51)
+        check.matches(printed[10], "^step 935 of about 1,870, ")
+        check.matches(printed[20], "^step 1,595 of 1,595, ")
+        check.near(rates[#rates] / s.rate, learning_rates.last, 0.01)
+        for i = 2, #rates do
+            check.equal(rates[i] > rates[i - 1] and "rises" or "falls", i < 11 and "rises" or "falls")
+        end
+        check.matches(program.page(files.html, 7), "step 1,595 of 1,595")
+    end)
+end
+
+-- A run of a time goes on where it was, and without the time between.
+function test.a_run_of_a_time_is_resumed()
+    on_a_clock(job(), function(j, rates, wait)
+        local s, files = few_steps(), files_in(program.folder())
+        s.steps, s.evaluate, s.time = nil, nil, 100
+        local append, lines = host.append_line, 0
+        host.append_line = function(...)
+            lines = lines + 1
+            return lines < 200 and append(...) or error("no room", 0)
+        end
+        local _, good, message = quietly(j, s, own, files, { model = "bigram", isa = "scalar" })
+        host.append_line = append
+        check.equal({ good, message }, { false, "no room" })
+        local position, done = run.position(files.checkpoint), #rates
+        local at, of = schedule.at(s, 0, position.share)
+        settings.check("w", s, position.settings)
+        wait(1000)
+        local _, resumed, last = quietly(j, s, own, files, { model = "bigram", isa = "scalar" }, position)
+        check.equal({ resumed, last.share }, { true, 1.0 })
+        check.near(last.seconds, 95, 1.01)
+        check.near(rates[done + 1] / s.rate, learning_rates.at(at, of), 1e-9)
+    end)
 end
 
 -- Lines of a log that are no records are dropped with a word, and what is no log of a training is not overwritten.
@@ -279,6 +340,8 @@ function test.a_position_outside_its_range_is_refused()
     local good = {
         settings = { steps = 40, evaluate = 10 },
         step = 20,
+        share = 0.5,
+        validated = 20,
         parts = 1,
         isa = '"scalar"',
         counted = 0,
@@ -290,19 +353,25 @@ function test.a_position_outside_its_range_is_refused()
     local function read(changes, changes_of_settings)
         local position = setmetatable(changes, { __index = good })
         local text = {}
-        for _, name in ipairs { "step", "parts", "isa", "counted", "seconds", "nats" } do
+        for _, name in ipairs { "step", "share", "validated", "parts", "isa", "counted", "seconds", "nats" } do
             text[#text + 1] = string.format('"%s":%s', name, position[name])
         end
         local own = setmetatable(changes_of_settings or {}, { __index = good.settings })
-        text[#text + 1] = string.format('"settings":{"steps":%s,"evaluate":%s}', own.steps, own.evaluate)
+        local length = own.time and '"time":' .. own.time or '"steps":' .. own.steps
+        text[#text + 1] = string.format('"settings":{%s,"evaluate":%s}', length, own.evaluate)
         assert(state:save(path, "{" .. table.concat(text, ",") .. "}"))
         return run.position(path)
     end
     local found = read {}
     check.equal({ found.step, found.isa, found.settings.steps }, { 20, "scalar", 40 })
+    check.equal(read({ step = 41 }, { time = 180 }).step, 41)
     for _, changes in ipairs {
         { { step = 41 } },
         { { step = -1 } },
+        { { share = 1.5 } },
+        { { validated = 21 } },
+        { {}, { time = 0 } },
+        { {}, { time = '"3m"' } },
         { { step = "20.0" } },
         { { parts = 0 } },
         { { isa = 7 } },
