@@ -1,5 +1,6 @@
 -- The command `lookupc doctor`: what this machine has of all that lookupc can use, and how to get what is missing.
 local cpu = require "harness.base.cpu"
+local cpus = require "harness.base.cpus"
 local figures = require "gen.plan.figures"
 local host = require "host"
 local isa = require "gen.isa.list"
@@ -110,7 +111,7 @@ local function facts_here()
         cpu = {
             name = facts.model,
             architecture = facts.architecture,
-            threads = process.cpu_count(),
+            threads = cpus.count(),
             machine = machine.name(),
             isa = json.array(facts.isa),
             features = json.array(isa.features(facts)),

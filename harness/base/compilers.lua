@@ -1,4 +1,5 @@
 -- Runs compilers, and other tools of the system that make or look at their files.
+local cpus = require "harness.base.cpus"
 local process = require "process"
 
 local compilers = {}
@@ -43,7 +44,7 @@ end
 
 -- Runs `commands` beside each other. Returns what went wrong with each, in one line, or false.
 function compilers.failures(commands, timeout)
-    local options = { at_once = math.min(process.cpu_count(), 64), timeout = timeout, env = compilers.environment() }
+    local options = { at_once = math.min(cpus.count(), 64), timeout = timeout, env = compilers.environment() }
     local list = {}
     for i, result in ipairs(assert(process.run_all(commands, options))) do
         list[i] = compilers.failure(commands[i], result, timeout) or false

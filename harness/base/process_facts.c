@@ -75,8 +75,8 @@ static int process_is_terminal(lua_State *L)
     return 1;
 }
 
-/* process.cpu_count() -> number of CPUs that this program may use */
-static int process_cpu_count(lua_State *L)
+/* process.affinity() -> number of CPUs that this program may run on, whatever its share of them: harness/base/cpus.lua */
+static int process_affinity(lua_State *L)
 {
     cpu_set_t set;
     lua_pushinteger(L, sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1);
@@ -169,7 +169,7 @@ void process_add_facts(lua_State *L)
                                          {"held", process_held},
                                          {"id", process_id},
                                          {"is_terminal", process_is_terminal},
-                                         {"cpu_count", process_cpu_count},
+                                         {"affinity", process_affinity},
                                          {"variable", process_variable},
                                          {"file_facts", process_file_facts},
                                          {"touch", process_touch},

@@ -1,7 +1,7 @@
 -- What a run does, from the options of the command: everything that its results depend on, as data.
+local cpus = require "harness.base.cpus"
 local learning_rates = require "harness.train.learning_rates"
 local misuse = require "gen.schema.misuse"
-local process = require "process"
 local rounding = require "harness.train.rounding"
 
 local settings = {}
@@ -81,7 +81,7 @@ function settings.of(options, most_context)
     end
     s.evaluate = integer(options, "evaluate", nil, 1, most_steps)
     local own = {
-        threads = math.min(integer(options, "threads", process.cpu_count(), 1, 1024), s.batch),
+        threads = math.min(integer(options, "threads", cpus.count(), 1, 1024), s.batch),
         save_seconds = options["save-every"] and seconds("--save-every", options["save-every"]) or 60,
     }
     return s, own

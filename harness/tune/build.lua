@@ -5,6 +5,7 @@
 -- tuning that goes on, or another one, finds it there.
 local compile = require "harness.base.compile"
 local compilers = require "harness.base.compilers"
+local cpus = require "harness.base.cpus"
 local digest_of = require "gen.host.digest"
 local elf = require "harness.base.elf"
 local harness = require "harness.families.list"
@@ -119,7 +120,7 @@ function build:verify(list, regime, thorough, clock)
             todo[#todo + 1] = made
         end
     end
-    local at_once = process.cpu_count()
+    local at_once = cpus.count()
     for first = 1, #todo, at_once do
         if clock.late() then return end
         local few = table.move(todo, first, math.min(first + at_once - 1, #todo), 1, {})
@@ -150,7 +151,7 @@ function build:make(plans, regime, left, quick)
     end
     self:compile(list, clock)
     -- of one beside others: a single one has the other CPUs idle
-    local seconds = (process.clock() - start) / math.max(#plans, process.cpu_count())
+    local seconds = (process.clock() - start) / math.max(#plans, cpus.count())
     for _, made in ipairs(list) do
         made.seconds = made.link and seconds or 0
         if made.library and not made.failure then good[#good + 1] = made end

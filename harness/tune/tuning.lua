@@ -2,9 +2,9 @@
 -- between them.
 local budget = require "harness.tune.budget"
 local candidates = require "harness.tune.candidates"
+local cpus = require "harness.base.cpus"
 local round = require "harness.tune.round"
 local measure = require "harness.measure.measure"
-local process = require "process"
 local race = require "harness.tune.race"
 local record = require "harness.tune.record"
 local statistics = require "harness.base.statistics"
@@ -136,7 +136,7 @@ function tuning.has_time(s) return any_time(s, races(s, tuning.plan(s, nil))) en
 local function seconds_a_build(s, r, base, made, guess)
     if not s.apart then return made.seconds end
     local list, plans = candidates_of(s, r, base).list, {}
-    for i = 2, math.min(#list, 1 + 2 * process.cpu_count()) do
+    for i = 2, math.min(#list, 1 + 2 * cpus.count()) do
         plans[#plans + 1] = tuning.plan(s, list[i].schedule)
     end
     if #plans == 0 or s.exhaustive then return guess end
@@ -158,7 +158,7 @@ end
 -- Finds what the races of `list` around `base` cost (harness/tune/budget.lua); false: no time was left, and it is a
 -- guess.
 local function find_costs(s, list, base)
-    local guess, ready = 0.5 / process.cpu_count(), any_time(s, list)
+    local guess, ready = 0.5 / cpus.count(), any_time(s, list)
     s.us_per_token, s.build_seconds = 0, guess
     for _, r in ipairs(list) do
         r.costs = {
@@ -211,7 +211,7 @@ end
 -- Compiles and verifies the candidates of `list` in its order, as many as the race has time for until `stop`; notes
 -- those that are wrong. Returns the field of the race.
 local function prepare(s, r, list, known_rejected, entered, stop)
-    local field, failed, step = {}, {}, 4 * process.cpu_count()
+    local field, failed, step = {}, {}, 4 * cpus.count()
     local first, start = 1, s.now()
     -- How many more to compile now: so many that all of them can be raced; beside the default at least one.
     local function more()

@@ -1,6 +1,7 @@
 -- Candidates are compiled once, a compiler that hangs or fails rejects a candidate, and the others do not suffer.
 local check = require "tests.support.check"
 local compilers = require "harness.base.compilers"
+local cpus = require "harness.base.cpus"
 local host = require "host"
 local isa = require "gen.isa.list"
 local packed = require "harness.families.lookup.packed"
@@ -180,8 +181,8 @@ end
 
 -- Candidates that were verified before the time was up count.
 function test.only_what_was_not_verified_in_time_is_late()
-    local cpu_count, clock, failures, calls, ahead = process.cpu_count, process.clock, tuning.failures, 0, 0
-    process.cpu_count = function() return 2 end
+    local count, clock, failures, calls, ahead = cpus.count, process.clock, tuning.failures, 0, 0
+    cpus.count = function() return 2 end
     process.clock = function() return clock() + ahead end
     function tuning.failures(_, _, _, options)
         calls = calls + 1
@@ -191,7 +192,7 @@ function test.only_what_was_not_verified_in_time_is_late()
     local plans = { plan_of(), plan_of { ["gather.unroll"] = 2 }, plan_of { ["gather.unroll"] = 4 } }
     local builder = new_builder("gcc", program.folder())
     local good, made = pcall(builder.make, builder, plans, "many", 100, true)
-    process.cpu_count, process.clock, tuning.failures = cpu_count, clock, failures
+    cpus.count, process.clock, tuning.failures = count, clock, failures
     if not good then error(made) end
     check.equal({ calls, made[1].late, made[2].late, made[3].late }, { 1, nil, nil, true })
     check.equal(made[2].library ~= nil and made[3].library == nil, true)

@@ -1,8 +1,10 @@
 -- Other programs are run with a limit and leave nothing behind.
 
 local check = require "tests.support.check"
+local cpus = require "harness.base.cpus"
 local host = require "host"
 local process = require "process"
+local program = require "tests.support.program"
 
 local function shell(script, options) return assert(process.run({ "sh", "-c", script }, options)) end
 
@@ -194,8 +196,39 @@ function test.a_program_that_is_held_runs_also_once_another_takes_its_place()
     check.equal(process.beside "lua_runner", process.executable())
 end
 
+-- Quotas of control groups below a root of its own: group by group, and in a container, which sees its own as the root.
+function test.no_more_cpus_than_a_quota_has()
+    local function quota(groups, files)
+        local root = program.folder()
+        assert(host.write_directory(root .. "/proc/self", { cgroup = groups }))
+        for path, text in pairs(files) do
+            local folder, name = path:match "^(.*)/([^/]*)$"
+            assert(host.write_directory(root .. "/sys/fs/cgroup" .. folder, { [name] = text .. "\n" }))
+        end
+        return cpus.quota(root)
+    end
+    local v1 = "9:name=systemd:/\n4:memory:/a\n3:cpu,cpuacct:/a/b\n"
+    for _, case in ipairs {
+        { "", {}, math.huge },
+        { "0::/a/b\n", { ["/a/b/cpu.max"] = "max 100000" }, math.huge },
+        { "0::/a/b\n", { ["/a/b/cpu.max"] = "50000 100000" }, 0.5 },
+        { "0::/a/b\n", { ["/a/b/cpu.max"] = "max 100000", ["/a/cpu.max"] = "150000 100000" }, 1.5 },
+        { "0::/a/b\n", { ["/a/b/cpu.max"] = "200000 100000", ["/a/cpu.max"] = "300000 100000" }, 2.0 },
+        { "0::/\n", { ["/cpu.max"] = "250000 100000" }, 2.5 },
+        { v1 .. "0::/c\n", { ["/unified/c/cpu.max"] = "100000 100000" }, 1.0 },
+        { v1, { ["/cpu/a/b/cpu.cfs_quota_us"] = "-1", ["/cpu/a/b/cpu.cfs_period_us"] = "100000" }, math.huge },
+        { v1, { ["/cpu/a/cpu.cfs_quota_us"] = "50000", ["/cpu/a/cpu.cfs_period_us"] = "100000" }, 0.5 },
+        { v1, { ["/cpu,cpuacct/cpu.cfs_quota_us"] = "30000", ["/cpu,cpuacct/cpu.cfs_period_us"] = "10000" }, 3.0 },
+        { "4:memory:/a\n", { ["/memory/a/cpu.max"] = "50000 100000" }, math.huge },
+        { "0::/a\n", { ["/a/cpu.max"] = "many" }, math.huge },
+    } do
+        check.equal(quota(case[1], case[2]), case[3])
+    end
+    check.equal(cpus.count() >= 1 and cpus.count() <= process.affinity(), true)
+end
+
 function test.facts()
-    check.equal(process.cpu_count() >= 1, true)
+    check.equal(process.affinity() >= 1, true)
     check.matches(process.executable(), "^/.*lua_runner$")
     check.equal(type(process.is_terminal(0)), "boolean")
     check.equal(process.time() > 1700000000, true)

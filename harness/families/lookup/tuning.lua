@@ -1,10 +1,10 @@
 -- What tuning needs to know of LookupFFNs; harness/families/list.lua says what the fields mean.
 local compile = require "harness.base.compile"
+local cpus = require "harness.base.cpus"
 local integer_sums = require "gen.families.lookup.integer_sums"
 local jobs = require "harness.measure.job"
 local packed = require "harness.families.lookup.packed"
 local plan = require "gen.families.lookup.plan"
-local process = require "process"
 local rivals = require "harness.measure.rivals"
 local timed_calls = require "harness.families.lookup.timed_calls"
 local verify = require "harness.families.lookup.verify"
@@ -49,7 +49,7 @@ function tuning.failures(list, regime, o, options)
         bind_known = true, -- no schedule changes what bind refuses
         left = options.left,
         quick = options.quick,
-        at_once = process.cpu_count(),
+        at_once = cpus.count(),
     }
     for i, results in ipairs(verify.all(list, o.files, o.seed, o.threads, wanted)) do
         for _, result in ipairs(results) do
