@@ -275,7 +275,7 @@ end
 local function answer(s, any)
     local path = store.path()
     if not host.kind(path) then return nil, "there is no store yet, " .. path end
-    local opened <close>, problem = store.open(path)
+    local opened <close>, problem = store.open(path, true)
     if problem then host.note("lookupc tune: " .. problem) end
     local found, line = stored_schedule.look_up(opened, s.key, s.batches_text)
     if found and not any and (found.level ~= "exact" or #found.missing > 0) then found = nil end

@@ -102,7 +102,7 @@ return function(options, seconds)
     local own, comment = start_of(name, path, facts, options.o)
     if facts.mask then misuse "LOOKUPC_CPU: --machine: a CPU is measured with all that it has: unset the variable" end
     if seconds > 0 then measure.program() end
-    local opened <close>, problem = store.open(store.path())
+    local opened <close>, problem = store.open(store.path(), seconds == 0)
     if problem then host.note("lookupc tune: " .. problem) end
     process.last_words("\nlookupc tune: interrupted: the same command goes on, with what is in " .. opened.path .. "\n")
     local races, timed = {}, machine_times.new {

@@ -15,10 +15,10 @@ local summary = require "harness.tune.summary"
 
 local commands = {}
 
--- The store; nil if there is none yet. Says what it recovered.
-local function open_store(path, must_make)
-    if not must_make and not host.kind(path) then return nil end
-    local opened, problem = store.open(path)
+-- The store; nil if there is none yet. Says what it recovered. to: "read", "write" or "make" it.
+local function open_store(path, to)
+    if to ~= "make" and not host.kind(path) then return nil end
+    local opened, problem = store.open(path, to == "read")
     if problem then host.note("lookupc tuned: " .. problem) end
     return opened
 end
@@ -98,7 +98,7 @@ end
 
 function commands.list(_, options)
     local path = store.path()
-    local opened <close> = open_store(path)
+    local opened <close> = open_store(path, "read")
     local list = overview(opened)
     if options.json then
         host.print(assert(json.encode { store = path, keys = json.array(list) }))
@@ -222,7 +222,7 @@ local function open_key(prefix)
         error('"' .. prefix .. '": must be the first hexadecimal digits of a key (see lookupc tuned list)', 0)
     end
     local path = store.path()
-    local opened = open_store(path)
+    local opened = open_store(path, "read")
     if not opened then error(path .. ": there is no store yet", 0) end
     return opened, opened:key_of(prefix)
 end
@@ -312,7 +312,7 @@ function commands.merge(arguments, options)
         table.move(records, 1, #records, #all + 1, all)
     end
     local path = store.path()
-    local opened <close> = open_store(path, true)
+    local opened <close> = open_store(path, "make")
     local added, touched = opened:merge(all)
     local disagreements, total = {}, 0
     for _, row in ipairs(opened:keys()) do
@@ -378,7 +378,7 @@ function commands.prune(_, options)
     end
     if options.older and options.templates then misuse("--older and --templates: give one of them") end
     local path = store.path()
-    local opened <close> = open_store(path)
+    local opened <close> = open_store(path, "write")
     local removed, left = 0, 0
     if opened then
         removed = options.older and opened:prune_older(process.time() - options.older * 86400)

@@ -70,14 +70,25 @@ static int database_close(lua_State *L)
     return 0;
 }
 
-/* Locks a file for LOCK_SH or LOCK_EX, waiting for others. Returns its descriptor, or -1 and errno. */
-static int lock_file(const char *path, int kind)
+/* How a file is locked: `flags` open it, and others are waited for so long. */
+typedef struct {
+    const char *name;
+    int kind, flags;
+    double patience;
+} way_to_lock;
+
+static const way_to_lock ways[] = {{"shared", LOCK_SH, O_RDWR | O_CREAT, PATIENCE_SECONDS},
+                                   {"exclusive", LOCK_EX, O_RDWR | O_CREAT, PATIENCE_SECONDS},
+                                   {"read", LOCK_SH, O_RDONLY, PATIENCE_SECONDS}};
+
+/* Locks a file. Returns its descriptor, or -1 and errno. */
+static int lock_file(const char *path, const way_to_lock *way)
 {
-    const int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    const int descriptor = open(path, way->flags | O_CLOEXEC, 0666);
     if (descriptor < 0)
         return -1;
-    const double end = seconds_now() + PATIENCE_SECONDS;
-    while (flock(descriptor, kind | LOCK_NB) != 0) {
+    const double end = seconds_now() + way->patience;
+    while (flock(descriptor, way->kind | LOCK_NB) != 0) {
         const int reason = errno;
         if ((reason != EWOULDBLOCK && reason != EINTR) || seconds_now() > end) {
             close(descriptor);
@@ -99,16 +110,17 @@ static int lock_close(lua_State *L)
     return 0;
 }
 
-/* store.lock(path, "shared" | "exclusive") -> lock | nil, message
-   Many may hold a file shared, or one exclusive: a lock on path.lock, kept until it is closed. Waits for others, but not forever. */
+/* store.lock(path, "shared" | "exclusive" | "read") -> lock | nil, message
+   Many may hold a file shared, or one exclusive: a lock on path.lock, kept until it is closed; "read": shared, of a file that is there and
+   is not written. Waits for others, but not forever. */
 static int store_lock(lua_State *L)
 {
-    static const char *const kinds[] = {"shared", "exclusive", NULL};
+    static const char *const names[] = {ways[0].name, ways[1].name, ways[2].name, NULL};
     const char *path = luaL_checkstring(L, 1);
-    const int kind = luaL_checkoption(L, 2, NULL, kinds) == 0 ? LOCK_SH : LOCK_EX;
+    const way_to_lock *way = &ways[luaL_checkoption(L, 2, NULL, names)];
     const char *lock_path = lua_pushfstring(L, "%s.lock", path);
     int *descriptor = lua_newuserdatauv(L, sizeof *descriptor, 0);
-    *descriptor = lock_file(lock_path, kind);
+    *descriptor = lock_file(lock_path, way);
     if (*descriptor >= 0) {
         luaL_setmetatable(L, LOCK);
         return 1;
@@ -119,10 +131,18 @@ static int store_lock(lua_State *L)
     return 2;
 }
 
-/* store.open(path) -> database | nil, message, "damaged" or nil */
+/* store.writable(path) -> whether this user may change what is there */
+static int store_writable(lua_State *L)
+{
+    lua_pushboolean(L, faccessat(AT_FDCWD, luaL_checkstring(L, 1), W_OK, AT_EACCESS) == 0);
+    return 1;
+}
+
+/* store.open(path [, uri]) -> database | nil, message, "damaged" or nil. By SQLite's URI of it it is only read. */
 static int store_open(lua_State *L)
 {
-    const char *path = luaL_checkstring(L, 1);
+    const char *path = luaL_checkstring(L, 1), *uri = luaL_optstring(L, 2, NULL);
+    const int flags = uri ? SQLITE_OPEN_READONLY | SQLITE_OPEN_URI : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     database *db = lua_newuserdatauv(L, sizeof *db, 2);
     *db = (database){.handle = NULL};
     luaL_setmetatable(L, DATABASE);
@@ -130,11 +150,11 @@ static int store_open(lua_State *L)
     lua_setiuservalue(L, -2, 1);
     lua_newtable(L); /* SQL text -> prepared statement */
     lua_setiuservalue(L, -2, 2);
-    lua_replace(L, 1);
-    lua_settop(L, 1);
-    if (sqlite3_open_v2(path, &db->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+    lua_replace(L, 1); /* its user value keeps the path */
+    if (sqlite3_open_v2(uri ? uri : path, &db->handle, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
         return db->handle == NULL ? luaL_error(L, "not enough memory") : fail(L, db->handle);
     sqlite3_busy_timeout(db->handle, PATIENCE_SECONDS * 1000);
+    lua_settop(L, 1);
     return 1;
 }
 
@@ -222,7 +242,7 @@ int luaopen_store(lua_State *L)
     static const luaL_Reg database_methods[] = {
         {"query", database_query}, {"changes", database_changes}, {"close", database_close}, {NULL, NULL}};
     static const luaL_Reg lock_methods[] = {{"close", lock_close}, {NULL, NULL}};
-    static const luaL_Reg functions[] = {{"open", store_open}, {"lock", store_lock}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"open", store_open}, {"lock", store_lock}, {"writable", store_writable}, {NULL, NULL}};
     host_class(L, DATABASE, database_close, database_methods);
     host_class(L, LOCK, lock_close, lock_methods);
     luaL_newlib(L, functions);

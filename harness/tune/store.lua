@@ -83,9 +83,9 @@ local function ask(db, sql, ...)
     error(damaged and { what = damaged, why = message:match(": ([^:]*)$") or message } or message, 0)
 end
 
--- Raises { what = "new" | "foreign" | "damaged", why } unless the database is a whole store, and one line if it is of
--- another version.
-local function inspect(db, path)
+-- Raises { what = "new" | "foreign" | "damaged", why } unless the database is a whole store, which can be written or is
+-- `only_read`, and one line if it is of another version.
+local function inspect(db, path, only_read)
     local application_id, version =
         ask(db, "PRAGMA application_id")[1].application_id, ask(db, "PRAGMA user_version")[1].user_version
     local objects = ask(db, "SELECT count(*) AS count FROM sqlite_schema")[1].count
@@ -97,9 +97,9 @@ local function inspect(db, path)
             0
         )
     end
-    for _, sql in ipairs { "BEGIN IMMEDIATE", "PRAGMA user_version = 0", "ROLLBACK" } do
+    for _, sql in ipairs(only_read and {} or { "BEGIN IMMEDIATE", "PRAGMA user_version = 0", "ROLLBACK" }) do
         ask(db, sql)
-    end -- it can be written
+    end
     if ask(db, "PRAGMA integrity_check")[1].integrity_check ~= "ok" then
         error({ what = "damaged", why = "its pages contradict each other" }, 0)
     end
@@ -180,11 +180,29 @@ local function try(path, kind)
     return nil, message
 end
 
--- Opens the store at `path`, which is made if need be. Returns it, and a line if it was damaged. Raises one line for a
--- file that is none.
-function store.open(path)
+-- Opens a store that this user may only read. While another process writes, its journal is there; without one SQLite
+-- could not make the files that it shares with writers, and takes the file as it is.
+local function open_to_read(path)
+    local lock = host.kind(path .. ".lock") and sqlite.lock(path, "read") or nil
+    local escaped = path:gsub("^//+", "/"):gsub("[^%w/._~-]", function(c) return string.format("%%%02X", c:byte()) end)
+    local uri = "file:" .. escaped .. "?mode=ro" .. (host.kind(path .. "-wal") and "" or "&immutable=1")
+    local db = assert(sqlite.open(path, uri))
+    local good, found = pcall(inspect, db, path, true)
+    if good then return setmetatable({ path = path, db = db, lock = lock }, store) end
+    db:close()
+    if lock then lock:close() end
+    if type(found) ~= "table" then error(found, 0) end
+    local damaged = found.what == "damaged" and string.format("is damaged (%s), and cannot be written", found.why)
+    error(path .. ": " .. (damaged or "is no store of lookupc"), 0)
+end
+
+-- Opens the store at `path`, which is made if need be; `reads`: it is not written, and may be one that cannot be.
+-- Returns it, and a line if it was damaged. Raises one line for a file that is none.
+function store.open(path, reads)
     if host.kind(path) == "directory" then error(path .. ": is a directory", 0) end
-    local folder = path:match("^(.+)/[^/]*$")
+    local folder = path:match "^(.+)/[^/]*$"
+    local writable = sqlite.writable(path) and sqlite.writable(folder or ".")
+    if reads and host.kind(path) and not writable then return open_to_read(path) end
     if folder then assert(host.write_directory(folder, {})) end
     local problem
     for _, kind in ipairs { "shared", "exclusive", "shared" } do
@@ -201,7 +219,7 @@ end
 
 function store:close()
     self.db:close()
-    self.lock:close()
+    if self.lock then self.lock:close() end
 end
 
 store.__close = store.close

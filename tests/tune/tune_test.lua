@@ -62,6 +62,7 @@ end
 local function shell(script, ...)
     local result = assert(process.run { "bash", "-c", script, "bash", ... })
     if result.status ~= 0 then error(result.output, 2) end
+    return result.output
 end
 
 -- A copy of what the program is made of, with a line in front of the one that reads a score and `sign` in front of the
@@ -235,6 +236,30 @@ function test.a_second_run_answers_from_the_store()
     check.matches(output, "from the store, nothing measured %(%-%-again measures%): records used: exact, key %x+")
     check.equal(host.kind(place.log), nil)
     check.matches(assert(host.read(place.tuned)), '%["few.group"%] = ' .. changed .. ",")
+    -- so does a store that can only be read, also while there is no file of its lock
+    local lock = place.store .. ".lock"
+    for _, removed in ipairs { "", lock } do
+        local said = shell(
+            [[
+            unshare -m true 2> /dev/null || { echo "skipped: no file system can be mounted here"; exit; }
+            unshare -m bash -ec '
+                test -z "$0" || rm "$0"
+                mount --bind "$1" "$1"; mount -o remount,ro,bind "$1" "$1"
+                export LOOKUPC_STORE=$2; "$3" tuned list; "$3" tuned prune --older 0 || true
+                shift 3; "$@"' "$@" 2>&1]],
+            removed,
+            place.store:match "^(.*)/",
+            place.store,
+            check.lookupc,
+            check.lookupc,
+            table.unpack(words_in(quiet, { tuned = program.folder() .. "/t.lua" }, { "--batch", "1", "--time", "0" }))
+        )
+        if said:find "^skipped" then
+            host.note(said)
+        else
+            check.matches(said, "^.*tiny.*\nlookupc: [^\n]*: Read%-only file system\n.*records used: exact, key %x+.*$")
+        end
+    end
     -- other batches are another question; without time the default is the answer
     check.matches(
         tune_in(quiet, place, { "--batch", "2", "--time", "0" }).output,
