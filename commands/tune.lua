@@ -410,6 +410,7 @@ function tune.tune(arguments, options)
     if not hooks then error(path .. ": has no choices: it has one schedule", 0) end
     local o = settings(path, m, family, hooks, options)
     if o.seconds > 0 then measure.program() end
+    local _ <close> = o.seconds > 0 and log.hold(o.log) or nil
     local sets = runnable.sets(options.isa, family.isa_types(options, m))
     if not options.isa then sets = { sets[#sets] } end
     sets = machines.sets(sets, runnable.machine(options))

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DATABASE "store.database"
@@ -72,14 +73,15 @@ static int database_close(lua_State *L)
 
 /* How a file is locked: `flags` open it, and others are waited for so long. */
 typedef struct {
-    const char *name;
     int kind, flags;
     double patience;
 } way_to_lock;
 
-static const way_to_lock ways[] = {{"shared", LOCK_SH, O_RDWR | O_CREAT, PATIENCE_SECONDS},
-                                   {"exclusive", LOCK_EX, O_RDWR | O_CREAT, PATIENCE_SECONDS},
-                                   {"read", LOCK_SH, O_RDONLY, PATIENCE_SECONDS}};
+static const char *const names_of_ways[] = {"shared", "exclusive", "read", "alone", NULL};
+static const way_to_lock ways[] = {{LOCK_SH, O_RDWR | O_CREAT, PATIENCE_SECONDS},
+                                   {LOCK_EX, O_RDWR | O_CREAT, PATIENCE_SECONDS},
+                                   {LOCK_SH, O_RDONLY, PATIENCE_SECONDS},
+                                   {LOCK_EX, O_RDWR | O_CREAT, 0}};
 
 /* Locks a file. Returns its descriptor, or -1 and errno. */
 static int lock_file(const char *path, const way_to_lock *way)
@@ -97,7 +99,11 @@ static int lock_file(const char *path, const way_to_lock *way)
         }
         usleep(10000);
     }
-    return descriptor;
+    struct stat status;
+    if (fstat(descriptor, &status) == 0 && status.st_nlink > 0)
+        return descriptor;
+    close(descriptor); /* who had it removed it meanwhile */
+    return lock_file(path, way);
 }
 
 /* lock:close(). Closing twice is allowed. */
@@ -110,14 +116,13 @@ static int lock_close(lua_State *L)
     return 0;
 }
 
-/* store.lock(path, "shared" | "exclusive" | "read") -> lock | nil, message
+/* store.lock(path, "shared" | "exclusive" | "read" | "alone") -> lock | nil, message
    Many may hold a file shared, or one exclusive: a lock on path.lock, kept until it is closed; "read": shared, of a file that is there and
-   is not written. Waits for others, but not forever. */
+   is not written. Waits for others, but not forever; "alone", which is exclusive, not at all. */
 static int store_lock(lua_State *L)
 {
-    static const char *const names[] = {ways[0].name, ways[1].name, ways[2].name, NULL};
     const char *path = luaL_checkstring(L, 1);
-    const way_to_lock *way = &ways[luaL_checkoption(L, 2, NULL, names)];
+    const way_to_lock *way = &ways[luaL_checkoption(L, 2, NULL, names_of_ways)];
     const char *lock_path = lua_pushfstring(L, "%s.lock", path);
     int *descriptor = lua_newuserdatauv(L, sizeof *descriptor, 0);
     *descriptor = lock_file(lock_path, way);

@@ -3,6 +3,7 @@ local dropped_lines = require "harness.base.dropped_lines"
 local host = require "host"
 local process = require "process"
 local record = require "harness.tune.record"
+local sqlite = require "store"
 
 local log = {}
 
@@ -12,6 +13,18 @@ local largest_log = 1 << 30 -- bytes
 function log.promise(path)
     local words = "\nlookupc tune: interrupted: what was measured is in %s; --resume goes on\n"
     process.last_words(string.format(words, path))
+end
+
+-- Keeps the log at `path` to this process until what is returned is closed: rounds of two runs in one log would be
+-- taken for one. Raises one line if another process has it.
+function log.hold(path)
+    local lock = assert(sqlite.lock(path, "alone"))
+    return setmetatable({}, {
+        __close = function()
+            host.remove(path .. ".lock")
+            lock:close()
+        end,
+    })
 end
 
 -- Appends a record; it is on the disk when this returns, and an interrupt says so. Raises one line.

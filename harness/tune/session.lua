@@ -68,7 +68,7 @@ end
 
 -- Names the run of session `s`, which goes on with the records `known` of an earlier one, if there are any.
 function session.name_run(s, known)
-    s.known, s.run = known, known[1] and known[1].run or string.format("%s-%d", s.host, process.time())
+    s.known, s.run = known, known[1] and known[1].run or string.format("%s-%d-%d", s.host, process.time(), process.id())
 end
 
 return session

@@ -13,6 +13,7 @@ local record = require "harness.tune.record"
 local request = require "gen.request.request"
 local records = require "tests.support.records"
 local schedule = require "gen.families.lookup.schedule"
+local session = require "harness.tune.session"
 local store = require "harness.tune.store"
 
 local test = {}
@@ -397,6 +398,22 @@ function test.a_log_of_an_unfinished_run_is_not_overwritten()
         { env = place.env }
     )
     check.equal(host.read(place.log), before)
+end
+
+-- Of two runs with one log the second one is refused, whatever it would do with it; and no two runs have one name.
+function test.a_log_in_use_is_refused()
+    local place = program.tuning_place()
+    do
+        local _ <close> = log.hold(place.log)
+        for _, more in ipairs { "--again", "--resume" } do
+            local words = words_in(quiet, place, { "--batch", "1", "--time", "9s", more })
+            program.refuses(1, place.log .. ": is in use by another process", words, { env = place.env })
+        end
+    end
+    check.equal({ host.kind(place.log), host.kind(place.log .. ".lock") }, {})
+    local s = { host = "h" }
+    session.name_run(s, {})
+    check.matches(s.run, "^h%-%d+%-" .. process.id() .. "$")
 end
 
 -- A log whose records are of another model, instruction set or compiler is not that of this run, and stays as it is.
