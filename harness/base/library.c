@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 bool library_open(loaded_library *l, const char *path, int how, char *error, size_t error_size)
 {
@@ -14,8 +15,16 @@ bool library_open(loaded_library *l, const char *path, int how, char *error, siz
     if (l->handle)
         return true;
     const char *reason = dlerror(); /* usually starts with the path */
+    if (!library_loads_from(path))
+        return files_error(error, error_size, "%s: is on a file system that is mounted noexec: TMPDIR=FOLDER names another place", path);
     const bool named = strncmp(reason, path, strlen(path)) == 0;
     return files_error(error, error_size, "%s%s%s", named ? "" : path, named ? "" : ": ", reason);
+}
+
+bool library_loads_from(const char *path)
+{
+    struct statvfs facts;
+    return statvfs(path, &facts) != 0 || (facts.f_flag & ST_NOEXEC) == 0;
 }
 
 bool library_find(const loaded_library *l, const char *name, void *function, char *error, size_t error_size)

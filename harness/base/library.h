@@ -22,6 +22,9 @@ enum {
 /* Everything that fails does so with one line that starts with a path. */
 bool library_open(loaded_library *l, const char *path, int how, char *error, size_t error_size);
 
+/* Whether libraries can be loaded from where `path` is: not from a file system that is mounted noexec. */
+bool library_loads_from(const char *path);
+
 /* Stores the function of that name in the pointer to a function at `function`. */
 bool library_find(const loaded_library *l, const char *name, void *function, char *error, size_t error_size);
 

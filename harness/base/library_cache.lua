@@ -11,12 +11,7 @@ local max_files = 4000 -- of the folder: with more, half of them are removed
 local digest_length = 64
 
 -- The folder of compiled libraries; nil: nothing says where, and nothing is kept.
-function library_cache.folder()
-    local cache, home = process.variable "XDG_CACHE_HOME", process.variable "HOME"
-    if cache and cache:find "^/" then return cache .. "/lookupc" end
-    if home and home:find "^/" then return home .. "/.cache/lookupc" end
-    return nil
-end
+function library_cache.folder() return process.kept_folder() end
 
 -- The digest of all that a library depends on: `parts`, a list of strings, and the sources `contents` by file name.
 function library_cache.digest(parts, contents)

@@ -431,7 +431,8 @@ static int process_run_all(lua_State *L)
    SIGKILL the next program that makes one removes it. Raises one line if none can be made. */
 static int process_temporary_directory(lua_State *L)
 {
-    const char *set = getenv("TMPDIR"), *base = set == NULL || *set == '\0' ? "/tmp" : set;
+    char kept[PATH_MAX];
+    const char *base = temporary_base(kept);
     if (ours.folder == NULL)
         ours.folder = temporary_make(base);
     const char *path = ours.folder == NULL ? base : lua_pushfstring(L, "%s/%d", ours.folder, ++ours.folders);

@@ -1,6 +1,7 @@
 /* The Lua module `process`: facts of this process, its files, environment and time. */
 #include "gen/host/fields.h"
 #include "harness/base/clock.h"
+#include "harness/base/library.h"
 #include "harness/base/process.h"
 
 #include <errno.h>
@@ -90,6 +91,21 @@ static int process_variable(lua_State *L)
     return 1;
 }
 
+/* process.kept_folder() -> where what is kept from run to run lies | nil: nothing says where */
+static int process_kept_folder(lua_State *L)
+{
+    char folder[PATH_MAX];
+    lua_pushstring(L, temporary_kept(folder) ? folder : NULL);
+    return 1;
+}
+
+/* process.loads_from(path) -> whether libraries can be loaded from there */
+static int process_loads_from(lua_State *L)
+{
+    lua_pushboolean(L, library_loads_from(luaL_checkstring(L, 1)));
+    return 1;
+}
+
 /* process.time() -> seconds since 1970 */
 static int process_time(lua_State *L)
 {
@@ -173,6 +189,8 @@ void process_add_facts(lua_State *L)
                                          {"variable", process_variable},
                                          {"file_facts", process_file_facts},
                                          {"touch", process_touch},
+                                         {"kept_folder", process_kept_folder},
+                                         {"loads_from", process_loads_from},
                                          {"time", process_time},
                                          {"date", process_date},
                                          {"clock", process_clock},

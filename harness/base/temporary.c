@@ -1,4 +1,6 @@
 /* The folder that holds the temporary ones of this program. */
+#include "gen/host/files.h"
+#include "harness/base/library.h"
 #include "harness/base/process.h"
 
 #include <dirent.h>
@@ -90,6 +92,28 @@ static void remove_abandoned(const char *base)
         close(lock);
     }
     closedir(list);
+}
+
+static const char *set(const char *variable)
+{
+    const char *value = getenv(variable);
+    return value && *value == '/' ? value : NULL;
+}
+
+bool temporary_kept(char folder[PATH_MAX])
+{
+    const char *cache = set("XDG_CACHE_HOME"), *home = set("HOME");
+    if (!cache && !home)
+        return false;
+    return snprintf(folder, PATH_MAX, "%s%s/lookupc", cache ? cache : home, cache ? "" : "/.cache") < PATH_MAX;
+}
+
+const char *temporary_base(char kept[PATH_MAX])
+{
+    char error[512];
+    const char *given = getenv("TMPDIR"), *base = given == NULL || *given == '\0' ? "/tmp" : given;
+    const bool stays = library_loads_from(base) || !temporary_kept(kept) || !files_write_directory(kept, NULL, 0, error, sizeof error);
+    return stays || !library_loads_from(kept) ? base : kept;
 }
 
 char *temporary_make(const char *base)

@@ -84,7 +84,7 @@ local function tokenizer_of(m, path, options)
         refuse(path, "tokenizer", 'is missing, or --tokenizer: text needs one, such as tokenizer = { kind = "bytes" }')
     end
     local p = options.tokenizer and plan_of_file(m.name, options.tokenizer) or tokenizer_plan.build(m)
-    local opened = tokenizer.opened(p, options.tokenizer or path, options)
+    local opened = tokenizer.opened(p, options)
     if p.facts.pieces > m.vocab then
         refuse(path, "vocab = " .. m.vocab, "the tokenizer has " .. p.facts.pieces .. " pieces")
     end

@@ -22,12 +22,12 @@ build.timeout = 120 -- seconds that a compiler may take
 -- A builder of candidates of one model. options: cc, version (its first line of --version), cflags, threads, seed,
 -- files (what the family's tuning.prepare made), apart (whether to compile kernels apart, which pays off with more than
 -- a few candidates), timeout in seconds, folder (of what is kept; default: the user's).
--- Raises one line if there is no such folder.
+-- Where nothing says which folder that is, or libraries cannot be loaded from it, what is made lasts until it ends.
 function build.new(options)
-    local folder = options.folder or library_cache.folder()
-    if not folder then error("XDG_CACHE_HOME and HOME are not set: there is no place for compiled candidates", 0) end
-    assert(library_cache.open(folder))
-    local self = { options = options, folder = folder, scratch = process.temporary_directory(), number = 0 }
+    local scratch, folder = process.temporary_directory(), options.folder or library_cache.folder()
+    if folder then assert(library_cache.open(folder)) end
+    if not folder or not process.loads_from(folder) then folder = scratch end
+    local self = { options = options, folder = folder, scratch = scratch, number = 0 }
     self.objects = objects.new {
         cc = options.cc,
         version = options.version,

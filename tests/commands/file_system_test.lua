@@ -144,6 +144,34 @@ function test.places_that_are_read_only_are_found_before_anything_is_measured()
     check.equal(result.output, table.concat(lines))
 end
 
+-- Libraries cannot be loaded from TMPDIR then: they are from where they are kept, or one line says what helps.
+function test.temporary_folder_that_is_mounted_noexec()
+    local there = program.folder()
+    local blocks = 'd = 16, heads = 2, layers = 1, vocab = 256, ffn = { kind = "mlp", f = 8, activation = "gelu" },'
+    local ends = 'embedding = {}, output = { head = {} }, tokenizer = { kind = "bytes" }, attention = { context = 9 } }'
+    assert(host.write_file(there .. "/letters.lua", 'return { name = "letters", skip = true, ' .. blocks .. ends))
+    local script = [[
+        disk=$(mktemp -d); mount -t tmpfs -o noexec none "$disk" 2> /dev/null || { echo none; exit; }
+        said() { TMPDIR=$disk "$L" "$@" --isa scalar --cflags -O0 2>&1 | tail -1 | sed "s,$disk/lookupc-......,DISK,"; }
+        XDG_CACHE_HOME=$THERE/kept said verify tiny.lua
+        find "$disk" "$THERE/kept/lookupc" -name 'lookupc-*'
+        export XDG_CACHE_HOME=$disk/kept
+        said verify tiny.lua
+        LOOKUPC_STORE=$disk/s.sqlite said tune tiny.lua --batch 1 --time 300 -o "$THERE/t.lua"
+        said train "$THERE/letters.lua" --text tiny.lua --steps 1 --context 2 -o "$THERE/w.safetensors"]]
+    local result = assert(process.run({ "unshare", "-m", "bash", "-c", "L=$0; " .. script, check.lookupc }, {
+        directory = inputs,
+        env = { THERE = there },
+        timeout = 120,
+    }))
+    if result.output == "none\n" or result.output:find "^unshare: " then
+        return host.note "skipped: no file system can be mounted here"
+    end
+    local words = "is on a file system that is mounted noexec: TMPDIR=FOLDER names another place"
+    local line = "lookupc: DISK/[^ ]*.so: " .. words .. "\n"
+    check.matches(result.output, "^scalar +few +ok[^\n]*\n" .. line:rep(3) .. "$")
+end
+
 -- A folder whose name is no text: what needs JSON says so first, all else works.
 function test.temporary_folder_whose_name_is_not_utf8()
     local there = program.folder() .. "/lat\xfcn"

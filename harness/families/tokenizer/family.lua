@@ -26,8 +26,8 @@ function tokenizer:ids(from) return calls.ids(self.model, self.job, from) end
 function tokenizer:packed(from) return calls.packed(self.model, self.job, from) end
 function tokenizer:text_of(id) return calls.text_of(self.model, self.job, id) end
 
--- The compiled tokenizer of plan `p`: methods as in harness/calls/tokenizer.lua. Messages begin with `path`.
-function family.opened(p, path, options)
+-- The compiled tokenizer of plan `p`: methods as in harness/calls/tokenizer.lua.
+function family.opened(p, options)
     local directory = process.temporary_directory()
     local packed = directory .. "/blob"
     packing.pack(p, { output = packed, prefix = "" })
@@ -44,9 +44,7 @@ function family.opened(p, path, options)
         room_refused = 9,
         scratch_refused = 10,
     }
-    local model, message = compiled.open(job)
-    if not model then error(path .. ": " .. message, 0) end
-    return setmetatable({ model = model, job = job }, tokenizer)
+    return setmetatable({ model = assert(compiled.open(job)), job = job }, tokenizer)
 end
 
 -- The texts of the list, one a call, or where it is empty the lines of standard input.
@@ -65,7 +63,7 @@ end
 -- The command tokenize: prints the ids of `texts`, a row each; without texts, of the lines of standard input.
 function family.tokenize(path, texts, options)
     local json = require "json"
-    local opened = family.opened(plan.build((request.model(path, options))), path, options)
+    local opened = family.opened(plan.build((request.model(path, options))), options)
     for text in each_of(texts) do
         local ids, message = opened:ids(text)
         if not ids then error(path .. ": " .. message, 0) end
