@@ -46,12 +46,10 @@
 
 /* Functions are for the program or library that these sources become a part of: others may have a roberta_small too.
    A shared library offers them where ROBERTA_SMALL_SHARED is defined, for these sources and for its users. */
-#if defined(_WIN32) && defined(ROBERTA_SMALL_SHARED)
-#ifdef ROBERTA_SMALL_SOURCES
+#if defined(ROBERTA_SMALL_SOURCES) && defined(_WIN32) && defined(ROBERTA_SMALL_SHARED)
 #define ROBERTA_SMALL_API __declspec(dllexport)
-#else
+#elif defined(_WIN32) && defined(ROBERTA_SMALL_SHARED)
 #define ROBERTA_SMALL_API __declspec(dllimport)
-#endif
 #elif defined(__ELF__) || defined(__MACH__)
 #ifdef ROBERTA_SMALL_SHARED
 #define ROBERTA_SMALL_API __attribute__((visibility("default")))

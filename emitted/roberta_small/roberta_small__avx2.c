@@ -100,11 +100,11 @@ void roberta_small_load_f32__avx2_t16(const float *restrict x, size_t tokens, fl
     const __m256 shift0 = _mm256_mul_ps(rest0, _mm256_set1_ps(0.001953125f));
     const __m256 variance0 = _mm256_mul_ps(square0, _mm256_set1_ps(0.001953125f));
     const __m256 padded0 = _mm256_add_ps(variance0, _mm256_set1_ps(1e-05f));
-    const __m256 gain0 = _mm256_div_ps(_mm256_set1_ps(1.0f), _mm256_sqrt_ps(padded0));
+    const __m256 gain0 = _mm256_div_ps(_mm256_sqrt_ps(padded0), padded0);
     const __m256 shift1 = _mm256_mul_ps(rest1, _mm256_set1_ps(0.001953125f));
     const __m256 variance1 = _mm256_mul_ps(square1, _mm256_set1_ps(0.001953125f));
     const __m256 padded1 = _mm256_add_ps(variance1, _mm256_set1_ps(1e-05f));
-    const __m256 gain1 = _mm256_div_ps(_mm256_set1_ps(1.0f), _mm256_sqrt_ps(padded1));
+    const __m256 gain1 = _mm256_div_ps(_mm256_sqrt_ps(padded1), padded1);
 
     for (size_t i = 0; i < 8192; i += 16) {
         const __m256 centred0 = _mm256_sub_ps(_mm256_load_ps(loaded + i), mean0);
@@ -771,7 +771,7 @@ void roberta_small_normalise_f32__avx2_few(const float *restrict x, float *restr
     for (size_t i = 0; i < 8; ++i)
         rest += lane[i];
     const __m256 shift = _mm256_set1_ps(rest * 0.001953125f);
-    const __m256 gain = _mm256_div_ps(_mm256_set1_ps(1.0f), _mm256_sqrt_ps(padded));
+    const __m256 gain = _mm256_div_ps(_mm256_sqrt_ps(padded), padded);
 
     for (size_t i = 0; i < 512; i += 8) {
         const __m256 centred = _mm256_sub_ps(_mm256_loadu_ps(x + i), mean);

@@ -44,12 +44,10 @@
 
 /* Functions are for the program or library that these sources become a part of: others may have a tiny too.
    A shared library offers them where TINY_SHARED is defined, for these sources and for its users. */
-#if defined(_WIN32) && defined(TINY_SHARED)
-#ifdef TINY_SOURCES
+#if defined(TINY_SOURCES) && defined(_WIN32) && defined(TINY_SHARED)
 #define TINY_API __declspec(dllexport)
-#else
+#elif defined(_WIN32) && defined(TINY_SHARED)
 #define TINY_API __declspec(dllimport)
-#endif
 #elif defined(__ELF__) || defined(__MACH__)
 #ifdef TINY_SHARED
 #define TINY_API __attribute__((visibility("default")))

@@ -172,19 +172,19 @@ void tiny_load_f32__avx512_t64(const float *restrict x, size_t tokens, float *re
     const __m512 shift0 = _mm512_mul_ps(rest0, _mm512_set1_ps(0.015625f));
     const __m512 variance0 = _mm512_mul_ps(square0, _mm512_set1_ps(0.015625f));
     const __m512 padded0 = _mm512_add_ps(variance0, _mm512_set1_ps(1e-05f));
-    const __m512 gain0 = _mm512_div_ps(_mm512_set1_ps(1.0f), _mm512_sqrt_ps(padded0));
+    const __m512 gain0 = _mm512_div_ps(_mm512_sqrt_ps(padded0), padded0);
     const __m512 shift1 = _mm512_mul_ps(rest1, _mm512_set1_ps(0.015625f));
     const __m512 variance1 = _mm512_mul_ps(square1, _mm512_set1_ps(0.015625f));
     const __m512 padded1 = _mm512_add_ps(variance1, _mm512_set1_ps(1e-05f));
-    const __m512 gain1 = _mm512_div_ps(_mm512_set1_ps(1.0f), _mm512_sqrt_ps(padded1));
+    const __m512 gain1 = _mm512_div_ps(_mm512_sqrt_ps(padded1), padded1);
     const __m512 shift2 = _mm512_mul_ps(rest2, _mm512_set1_ps(0.015625f));
     const __m512 variance2 = _mm512_mul_ps(square2, _mm512_set1_ps(0.015625f));
     const __m512 padded2 = _mm512_add_ps(variance2, _mm512_set1_ps(1e-05f));
-    const __m512 gain2 = _mm512_div_ps(_mm512_set1_ps(1.0f), _mm512_sqrt_ps(padded2));
+    const __m512 gain2 = _mm512_div_ps(_mm512_sqrt_ps(padded2), padded2);
     const __m512 shift3 = _mm512_mul_ps(rest3, _mm512_set1_ps(0.015625f));
     const __m512 variance3 = _mm512_mul_ps(square3, _mm512_set1_ps(0.015625f));
     const __m512 padded3 = _mm512_add_ps(variance3, _mm512_set1_ps(1e-05f));
-    const __m512 gain3 = _mm512_div_ps(_mm512_set1_ps(1.0f), _mm512_sqrt_ps(padded3));
+    const __m512 gain3 = _mm512_div_ps(_mm512_sqrt_ps(padded3), padded3);
 
     for (size_t i = 0; i < 4096; i += 64) {
         const __m512 centred0 = _mm512_sub_ps(_mm512_load_ps(loaded + i), mean0);
@@ -689,7 +689,7 @@ void tiny_normalise_f32__avx512_few(const float *restrict x, float *restrict nor
     for (size_t i = 0; i < 16; ++i)
         rest += lane[i];
     const __m512 shift = _mm512_set1_ps(rest * 0.015625f);
-    const __m512 gain = _mm512_div_ps(_mm512_set1_ps(1.0f), _mm512_sqrt_ps(padded));
+    const __m512 gain = _mm512_div_ps(_mm512_sqrt_ps(padded), padded);
 
     for (size_t i = 0; i < 64; i += 16) {
         const __m512 centred = _mm512_sub_ps(_mm512_loadu_ps(x + i), mean);

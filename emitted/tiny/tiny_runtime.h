@@ -32,7 +32,7 @@
 
 typedef union { float value; uint32_t bits; } tiny_float_bits;
 
-/* 1/sqrt(v) for a normal v > 0, within 2.2 ulp: Newton's iteration from a halved exponent. NaN stays NaN. */
+/* 1/sqrt(v) for a normal v > 0, within 2.2 ulp: Newton's iteration from a halved exponent. NaN for NaN and infinity. */
 static inline float tiny_reciprocal_root(float v)
 {
     tiny_float_bits start;
@@ -41,7 +41,7 @@ static inline float tiny_reciprocal_root(float v)
     float root = start.value;
     for (int step = 0; step < 3; ++step)
         root = root * (1.5f - 0.5f * v * root * root);
-    return root;
+    return root + 0.0f * v;
 }
 
 /* The integer nearest to v, -126 <= v <= 0. NaN stays NaN; a larger v gives 0, infinity NaN. */
@@ -54,7 +54,7 @@ static inline float tiny_round_negative(float v)
 static inline float tiny_power_of_two(float n)
 {
     tiny_float_bits power;
-    power.bits = (uint32_t) (127 + (n == n ? (int32_t) n : 0)) << 23;
+    power.bits = (uint32_t) (127 + (n <= 0.0f ? (int32_t) n : 0)) << 23;
     return power.value;
 }
 

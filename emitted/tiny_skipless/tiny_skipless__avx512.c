@@ -646,11 +646,12 @@ void tiny_skipless_attention_f32__avx512(const float *restrict query, const floa
 {
     const size_t rows = queries * 2;
     const float zero = tiny_skipless_hidden(0.0f); /* else its loop is a call of memset */
+    const float unseen = tiny_skipless_minus_infinity();
     float largest[16], factor[16];
     const size_t end = first + queries;
 
     for (size_t r = 0; r < rows; ++r)
-        largest[r] = -3e38f;
+        largest[r] = -3.4028235e38f; /* finite: a tile of which a query sees nothing leaves its total at 0 */
     for (size_t i = 0; i < rows * 16; ++i)
         total[i] = zero;
     for (size_t i = 0; i < rows * TINY_SKIPLESS_VALUE_PITCH; ++i)
@@ -680,7 +681,7 @@ void tiny_skipless_attention_f32__avx512(const float *restrict query, const floa
             const size_t own = first + r / 2;
             const size_t seen = own < tile ? 0 : own - tile < 32 ? own - tile + 1 : 32;
             for (size_t k = seen; k < 32; ++k)
-                score[r * 32 + k] = -3e38f;
+                score[r * 32 + k] = unseen;
         }
         for (size_t r = 0; r < rows; ++r)
             tiny_skipless_softmax(score + r * 32, total + r * 16, largest + r, factor + r);

@@ -32,6 +32,14 @@ static inline float tiny_skipless_hidden(float value)
 
 typedef union { float value; uint32_t bits; } tiny_skipless_float_bits;
 
+/* The score of what a query does not see: no other is below it. */
+static inline float tiny_skipless_minus_infinity(void)
+{
+    tiny_skipless_float_bits score;
+    score.bits = 0xff800000u;
+    return score.value;
+}
+
 /* The integer nearest to v, -126 <= v <= 0. NaN stays NaN; a larger v gives 0, infinity NaN. */
 static inline float tiny_skipless_round_negative(float v)
 {
@@ -42,7 +50,7 @@ static inline float tiny_skipless_round_negative(float v)
 static inline float tiny_skipless_power_of_two(float n)
 {
     tiny_skipless_float_bits power;
-    power.bits = (uint32_t) (127 + (n == n ? (int32_t) n : 0)) << 23;
+    power.bits = (uint32_t) (127 + (n <= 0.0f ? (int32_t) n : 0)) << 23;
     return power.value;
 }
 

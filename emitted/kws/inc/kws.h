@@ -104,7 +104,7 @@ static inline int16_t kws_from_float(float x)
 {
     const float units = x / KWS_X_SCALE;
     if (!(units > -32768.0f))
-        return (int16_t) (units == units ? -32768 : 0);
+        return (int16_t) (units <= -32768.0f ? -32768 : 0);
     if (units > 32767.0f)
         return 32767;
     return (int16_t) (units < 0.0f ? units - 0.5f : units + 0.5f);
