@@ -29,7 +29,7 @@ local function parts_of(facts, splits)
         darts = darts or pass.kind == "charsmap"
         begins = begins or pass.kind == "spaces" and (pass.once or pass.collapse) or pass.unless
     end
-    local characters = copies or uses.classes or uses.pieces or uses.alphabet or facts.added_words
+    local characters = copies or uses.classes or uses.pieces or uses.alphabet or facts.added_words or false
     local longest = maps
         or uses.added
         or facts.whole_words
