@@ -154,29 +154,12 @@ static int run(lua_State *L)
     return luaL_error(L, "%s: returned neither an exit status nor nil and a message", p->entry);
 }
 
-/* The bytes of the character that a text begins with; 0: of none, as where a name was cut within one. */
-static size_t character(const char *text)
-{
-    const unsigned char first = (unsigned char)*text;
-    const size_t bytes = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
-    for (size_t i = 1; i < bytes; ++i)
-        if (((unsigned char)text[i] & 0xc0) != 0x80)
-            return 0;
-    return bytes;
-}
-
 static void print_error(const char *message)
 {
     const bool one_line = !wants_traceback();
     fputs("lookupc: ", stderr);
-    while (*message != '\0') {
-        const size_t bytes = character(message);
-        if (bytes > 1)
-            fwrite(message, 1, bytes, stderr);
-        else
-            fputc(bytes == 0 ? '?' : one_line && *message < ' ' ? ' ' : *message, stderr);
-        message += bytes > 0 ? bytes : 1;
-    }
+    for (; *message != '\0'; ++message)
+        fputc(one_line && (unsigned char)*message < ' ' ? ' ' : *message, stderr);
     fputc('\n', stderr);
 }
 

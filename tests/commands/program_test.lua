@@ -35,8 +35,6 @@ function test.status_and_message()
     gives("return function(a) return nil, #a .. a[1] .. a[2] end", "$L x y", 1, "lookupc: 2xy\n")
     gives("return function() error('broken', 0) end", "$L", 1, "lookupc: broken\n")
     gives("return function() error('a\\nb', 0) end", "$L", 1, "lookupc: a b\n")
-    local cut = "return function() error('\\u{e9}\\u{ff5c}\\u{10348}|\\xc3 \\xef\\xbd.\\x80', 0) end"
-    gives(cut, "$L", 1, "lookupc: \u{e9}\u{ff5c}\u{10348}|? ??.?\n") -- names that were cut within a character
     gives("return function() error({}) end", "$L 2>&1 | sed s/0x.*/0x/", 0, "lookupc: table: 0x\n")
     gives("local", "$L", 1, "lookupc: commands/cli.lua:1: <name> expected near <eof>\n")
     gives(

@@ -206,9 +206,10 @@ def products_in_bf16_learn():
     good = True
     heads_of_32 = changed(SHAPES["gpt"], d=64, heads=2)  # rows of a head are as far apart as what is rounded at once
     shapes = {"gpt": SHAPES["gpt"], "heads of 32": heads_of_32, "wide heads": SHAPES["wide heads"], "tables": SHAPES["tables"]}
-    cases = [(name, m, 2e-3, 4e-2, 2e-3) for name, m in shapes.items()]
+    # beside scalar: the order of sums moves single roundings by a unit, 2^-8
+    cases = [(name, shapes[name], 2e-3, 4e-2, 4e-3) for name in some("training", list(shapes), 3)]
     cases += [(f"random {number}", drawn(number), 1e-4, 2, 0.2) for number in range(effort("trained_models"))]
-    for name, m, least, most, apart in some("training", cases, 3):
+    for name, m, least, most, apart in cases:
         first = None
         tensors, ids, targets, loss, gradients = chosen(m, 0)
         looks_up = any(own["ffn"]["kind"] == "lookup" for own in any_model.blocks(m))
