@@ -23,7 +23,7 @@ end
 -- What these read is their own or the system's, not what others wrote; only the calls whose first argument begins so.
 local own_files = {
     ["commands/doctor.lua"] = { '"/proc/', "path" },
-    ["harness/base/cpus.lua"] = { "path" },
+    ["harness/base/cpus.lua"] = { "path", "root" },
     ["harness/base/compile.lua"] = { "library" },
     ["harness/base/precompiled_headers.lua"] = { "from" },
     ["harness/base/library_cache.lua"] = { "path" },
