@@ -98,19 +98,19 @@ with tempfile.TemporaryDirectory() as folder:
     check(pipe.stdout.count(b"\n") == 2 and pipe.stderr == b"", "a closed pipe: %s" % pipe)
 
     # similar ranks by the angle, or the cosine; empty lines are none.
-    query, some = lines[5], lines[:40]
+    query, texts = lines[5], lines[:40]
     unit = y[:40].astype(float)
     cosine = (unit @ unit[5]) / np.linalg.norm(unit, axis=1) / np.linalg.norm(unit[5])
     for kind, values in (("angle", 1 - np.arccos(np.minimum(cosine, 1)) / np.pi), ("cosine", cosine)):
-        found = works("similar", *given, query, "--top", "7", "--similarity", kind, "--json", text="\n\n".join(some).encode())
+        found = works("similar", *given, query, "--top", "7", "--similarity", kind, "--json", text="\n\n".join(texts).encode())
         rows = [json.loads(row) for row in found.splitlines()]
         order = sorted(range(40), key=lambda i: (-values[i], i))[:7]
         check(np.abs([row["similarity"] for row in rows] - values[order]).max() < 1e-3 ** (1 + (kind == "cosine")), kind)
         check(rows[0]["text"] == query and rows[0]["line"] == 11, "%s: %s" % (kind, rows[0]))
-        check(np.abs([values[some.index(row["text"])] - row["similarity"] for row in rows]).max() < 1e-3, "%s: lines" % kind)
+        check(np.abs([values[texts.index(row["text"])] - row["similarity"] for row in rows]).max() < 1e-3, "%s: lines" % kind)
     check(works("similar", *given, query, text=query.encode()).split() == ["1.0000", *query.split()], "as text")
     path = os.path.join(folder, "lines.txt")
-    open(path, "w").write("\n".join(some))
+    open(path, "w").write("\n".join(texts))
     check(works("similar", *given, query, "--lines", path).count("\n") == 10, "--lines")
 
     # Pairs with quotes, commas, line feeds in a field, and a heading.

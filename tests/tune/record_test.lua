@@ -309,7 +309,7 @@ function test.the_key_of_this_machine_is_a_key()
     check.matches(here.isa_usable, "^scalar")
     check.matches(key.host_id(), "^%x+$")
     if here.arch == "x86_64" then
-        check.equal({ here.cpu_family > 0, here.l1d > 0, here.l2 > 0 }, { true, true, true })
+        check.equal(here.cpu_family > 0, true)
         local text = host.read("/proc/cpuinfo") or ""
         for name, field in pairs {
             ["vendor_id"] = "cpu_vendor",
