@@ -3,6 +3,7 @@
 local Program = require "tests.isa.word_program"
 local add_loads = require "gen.isa.parts.element_loads"
 local arithmetic_words = require "tests.isa.arithmetic_words"
+local check = require "tests.support.check"
 local compilers = require "harness.base.compilers"
 local cpu = require "harness.base.cpu"
 local dtype = require "gen.plan.dtype"
@@ -267,6 +268,19 @@ local function runnable(name)
         end
     end
     return set, without
+end
+
+function test.without_AVX2_nothing_stands_in()
+    local real, print, got, said = cpu.real, host.print, {}, {}
+    function cpu.real() return { architecture = "x86_64" } end
+    function host.print(line) said[#said + 1] = line end
+    for i, name in ipairs(stand_ins.names) do
+        got[i] = stand_ins.get(name) == nil
+    end
+    cpu.real, host.print = real, print
+    for i, name in ipairs(stand_ins.names) do
+        check.equal({ got[i], said[i] }, { true, "skipped: stand-ins for " .. name .. ": this CPU has no AVX2" })
+    end
 end
 
 for _, name in ipairs(isa.all) do

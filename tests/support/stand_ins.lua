@@ -56,7 +56,8 @@ end
 function stand_ins.get(name)
     if not headers[name] then return nil end
     if not isa.runs(isa.get "avx2", cpu.real()) then
-        return host.print("skipped: stand-ins for " .. name .. ": this CPU has no AVX2")
+        host.print("skipped: stand-ins for " .. name .. ": this CPU has no AVX2")
+        return nil
     end
     return bound_everywhere(isa.get(name)), headers[name]
 end
