@@ -1,5 +1,6 @@
 -- A record says everything or is refused, and a log gives back what is whole whatever happened to the rest.
 local check = require "tests.support.check"
+local cpu = require "harness.base.cpu"
 local effort = require "tests.effort"
 local emit = require "gen.emit.emit"
 local host = require "host"
@@ -291,16 +292,17 @@ function test.records_are_found_in_any_bytes()
     check.equal(record.find(""), {})
 end
 
+local what = {
+    compiler = "gcc-12 (Debian 12.2.0-14) 12.2.0",
+    flags = "-O2",
+    model = ("c"):rep(64),
+    tables = "f32",
+    projection = "f32",
+    isa = "avx2",
+    threads = 1,
+}
+
 function test.the_key_of_this_machine_is_a_key()
-    local what = {
-        compiler = "gcc-12 (Debian 12.2.0-14) 12.2.0",
-        flags = "-O2",
-        model = ("c"):rep(64),
-        tables = "f32",
-        projection = "f32",
-        isa = "avx2",
-        threads = 1,
-    }
     local here = key.here(what)
     check.equal(records.make({ key = here }).key, here)
     check.equal(key.id(here), key.id(key.here(what)))
@@ -322,6 +324,24 @@ function test.the_key_of_this_machine_is_a_key()
         end
         check.equal(here.virtual, text:find("\nflags[^\n]* hypervisor") ~= nil)
     end
+end
+
+-- Each mask makes another CPU of it, even one that takes nothing away.
+function test.the_key_behind_a_mask_is_of_another_cpu()
+    local variable, keys, ids = process.variable, {}, {}
+    local masks = { "", table.unpack(cpu.real().isa) }
+    for i, mask in ipairs(masks) do
+        function process.variable(name) return name == "LOOKUPC_CPU" and mask or variable(name) end
+        keys[i] = key.here(what)
+    end
+    process.variable = variable
+    for i, mask in ipairs(masks) do
+        local id = key.id(keys[i])
+        check.equal({ mask, ids[id] }, { mask })
+        ids[id] = mask
+        if i > 1 then check.matches(keys[i].cpu_name, " %(LOOKUPC_CPU=" .. mask .. "%)$") end
+    end
+    if masks[3] then check.equal((key.compare(keys[1], keys[2])), nil) end -- scalar: not even of use
 end
 
 function test.compilers_are_known_by_their_version()
