@@ -1,11 +1,5 @@
 /* AVX-512 with VNNI and BF16 by AVX2: the intrinsics that lookupc prints, by their meaning: halves by AVX2 where these
    do not mix, else lane by lane. Included before all else (-include), with the flags of AVX2. */
-#ifndef LOOKUPC_TESTS_AVX512_H
-#define LOOKUPC_TESTS_AVX512_H
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wpsabi"
-#pragma GCC diagnostic ignored "-Wpedantic"
 
 /* All that gcc's <immintrin.h> includes but AVX-512. */
 #define _IMMINTRIN_H_INCLUDED
@@ -30,9 +24,7 @@
 typedef float __m512 __attribute__((vector_size(64), may_alias));
 typedef long long __m512i __attribute__((vector_size(64), may_alias));
 typedef short __m512bh __attribute__((vector_size(64), may_alias));
-typedef uint8_t __mmask8;
 typedef uint16_t __mmask16;
-typedef uint32_t __mmask32;
 typedef uint64_t __mmask64;
 
 typedef union {
@@ -458,12 +450,3 @@ static inline __m512 _mm512_dpbf16_ps(__m512 sum, __m512bh a, __m512bh b)
         }
     return to.floats;
 }
-
-#undef FLOATS_1
-#undef FLOATS_2
-#undef INTEGERS_2
-#undef LOAD_MASKED
-#undef FOR_LANES
-#pragma GCC diagnostic pop
-
-#endif

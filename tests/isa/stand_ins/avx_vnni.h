@@ -1,8 +1,5 @@
 /* AVX-VNNI for CPUs that have only AVX2: the intrinsics that lookupc prints, by their meaning, one product after the other in 64 bits.
    Included before all else (-include), without -mavxvnni. */
-#ifndef LOOKUPC_TESTS_AVX_VNNI_H
-#define LOOKUPC_TESTS_AVX_VNNI_H
-
 #include <immintrin.h>
 #include <stdint.h>
 
@@ -41,5 +38,3 @@ static inline __m256i stand_in_dpwssd(__m256i sum, __m256i a, __m256i b)
 #define _mm256_dpbusd_avx_epi32 stand_in_dpbusd
 #define _mm256_dpwssd_avx_epi32 stand_in_dpwssd
 #define __AVXVNNI__ 1
-
-#endif
