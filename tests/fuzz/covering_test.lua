@@ -191,7 +191,7 @@ function test.training_compiles_with_stand_ins()
     end
     for i, model in ipairs(next(headers) and { "gpt_nano_sort", "roberta_small_whole" } or {}) do
         for turn, type in ipairs { "bf16", "f32" } do
-            if turn == i or effort.full then
+            if turn == i or effort.full "training" then
                 local path, folder, commands = "gen/models/" .. model .. ".lua", program.folder(), {}
                 local types = { "--type", type, table.unpack(i == 2 and { "--tables", "f32" } or {}) }
                 program.works(compilers.joined({ "emit", path, "--training", "--isa", list, "-o", folder }, types))
