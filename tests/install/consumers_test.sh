@@ -393,7 +393,7 @@ full || exit 0
 cp -r "$prefix/share/lookupc/examples" "$work/examples"
 for block in sh meson python3 cargo; do
     case $block in
-    python3) /usr/bin/python3 -c 'import build, wheel, setuptools' 2>"$work/log" ;;
+    python3) /usr/bin/python3 -c 'import build.__main__, wheel, setuptools' 2>"$work/log" ;;
     *) [[ -x /usr/bin/$block ]] ;;
     esac || { echo "skipped: install: examples that need $block"; continue; }
     sed -n "/^\`\`\`$block\$/,/^\`\`\`\$/{/^\`\`\`/d;p}" "$work/examples/README.md" >"$work/commands"

@@ -283,7 +283,7 @@ ok "C++: a program with five models prints the numbers of lookupc run; make comp
 # ### Python
 
 here=$work/python
-if /usr/bin/python3 -c 'import build, wheel, setuptools' 2>"$work/log"; then
+if /usr/bin/python3 -c 'import build.__main__, wheel, setuptools' 2>"$work/log"; then
     # wheel NAME: builds that package and puts it where main.py finds it.
     wheel() {
         rm -rf "$here/$1/dist"
