@@ -43,7 +43,7 @@ local families = {
 }
 
 local function bench(path, own, ...)
-    local words = { "bench", path, "--isa", "scalar", "--repetitions", "1", "--cflags", "-O1" }
+    local words = { "bench", path, "--isa", "scalar", "--repetitions", "1", "--cflags", "-O0" }
     return program.with(program.with(words, table.unpack(own)), ...)
 end
 

@@ -117,7 +117,7 @@ return { name = "ties", d = 27, h = 7, tau = 5, projection = { kind = "bh4", blo
 end
 
 function test.verify_of_several_threads()
-    local words = { "verify", tiny, "--cflags", "-O1" }
+    local words = { "verify", tiny, "--cflags", "-O0" }
     for _, cc in ipairs { "gcc", "clang" } do
         if cc == "clang" and not program.links("clang", "-fopenmp") then
             host.note "skipped: clang has no OpenMP library"
@@ -158,7 +158,7 @@ function test.verify_tells_what_a_rounded_projection_costs()
             [[return { name = "small", d = 128, h = 16, tau = 8, projection = { kind = "bh4", block = 32, decay = 0.7 },
             score = "gelu", norm = { kind = "layernorm" } }]]
         ), {}
-    local words = { "verify", small, "--isa", "scalar", "--cflags", "-O1", "--json", "--projection" }
+    local words = { "verify", small, "--isa", "scalar", "--cflags", "-O0", "--json", "--projection" }
     for _, projection in ipairs { "bf16", "i16", "i8" } do
         for _, r in ipairs(json.decode(works(with(words, projection))).results) do
             local least = projection == "i16" and 1e-4 or 1e-2
@@ -209,7 +209,7 @@ end
 -- --budget of verify goes before the model's key for y, and bounds flips of codes, too.
 function test.a_budget_of_flips_and_of_y()
     local function verify(model, ...)
-        local words = { "verify", model, "--isa", "scalar", "--cflags", "-O1", "--projection", "bf16" }
+        local words = { "verify", model, "--isa", "scalar", "--cflags", "-O0", "--projection", "bf16" }
         return with(words, "--tables", "i8", "--budget", ...)
     end
     local keyed = program.model(
@@ -259,7 +259,7 @@ function test.a_budget_of_flips_and_of_y()
     block[2], block[4] = "gen/models/lookup_skipless.lua", "error=1"
     refuses(2, '--budget: "error=1": error is for a LookupFFN alone: of each layer codes=SHARE', block)
     local integers = { "verify", "gen/models/kws.lua", "--arithmetic", "integer", "--projection", "i8" }
-    integers = with(integers, "--cflags", "-O1", "--budget", "codes=3%")
+    integers = with(integers, "--cflags", "-O0", "--budget", "codes=3%")
     works(integers)
     integers[#integers] = "codes=0.1%"
     local line = "budget: %d+ of %d+ codes flipped .* with the codes of integer arithmetic"
@@ -278,7 +278,7 @@ return { name = "layered", d = 16, heads = 2, vocab = 50, skip = true, norm = { 
     ffn = { kind = "lookup", h = 40, tau = 6, projection = { kind = "bh4", block = 16, decay = 0.7 }, score = "gelu" } }
 ]]
     )
-    local words = { "verify", path, "--isa", "scalar", "--cflags", "-O1", "--budget", "codes=0.2%" }
+    local words = { "verify", path, "--isa", "scalar", "--cflags", "-O0", "--budget", "codes=0.2%" }
     if effort.full "transformers" then
         local exact = { "--json", table.unpack(words) }
         table.insert(exact, 1, table.remove(exact, 2))

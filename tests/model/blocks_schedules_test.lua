@@ -66,7 +66,7 @@ for number, name in ipairs(cpu.describe().isa) do
                 "--isa",
                 name,
                 "--cflags",
-                "-O1",
+                "-O0",
                 "--json",
                 "--schedule",
                 s,

@@ -71,7 +71,7 @@ local function found_with(k, i, neighbours, damage)
         own.plan = plan.build(model.load(path), isa.select "scalar", narrow[i])
         assert(weights.sample(own.sample, "", own.plan.samples, 1))
         own.prepared = verify.prepare(own.plan, own.directory, { seed = 1, weights = own.sample })
-        own.library = compile.library({ own.plan }, own.directory, "gcc", "-O1")
+        own.library = compile.library({ own.plan }, own.directory, "gcc", "-O0")
         made[key] = own
     end
     local packed = damage and damage(own.sample) or own.sample

@@ -23,7 +23,7 @@ local function verified(name, text, positions, options, choices)
         options.schedule = { [set.name] = choices }
         p = model_plan.build(model.load(path), { set }, options)
         prepared = verify.prepare(p, directory, { seed = 7 })
-        local library = compile.library({ p }, directory .. "/" .. set.name, "gcc", "-O1")
+        local library = compile.library({ p }, directory .. "/" .. set.name, "gcc", "-O0")
         local results = verify.check_library(p, library, prepared)
         check.equal({ results[1].call, results[2].call, #results }, { "batch", "single", 2 })
         for _, result in ipairs(results) do

@@ -235,7 +235,7 @@ function test.rounded_activations()
         local text = models[name]
         local path = model(name, text)
         local function verify(type, set, cache, weights)
-            local words = { "verify", path, "--cflags", "-O1", "--json", "--type", weights or type, "--isa", set }
+            local words = { "verify", path, "--cflags", "-O0", "--json", "--type", weights or type, "--isa", set }
             words[#words + 1], words[#words + 2] = "--activations", type
             if cache then
                 words[#words + 1], words[#words + 2] = "--cache", cache
@@ -585,7 +585,7 @@ function test.wrong_templates_are_found()
     for _, case in ipairs(effort.some("planted", cases, #cases // 3)) do
         local template, from, to, message, own, type, cache = table.unpack(case)
         local tree = program.changed_tree("templates/model/blocks/" .. template, from, to)
-        local words = { "--tree", tree, "verify", own or path, "--isa", "scalar", "--cflags", "-O1" }
+        local words = { "--tree", tree, "verify", own or path, "--isa", "scalar", "--cflags", "-O0" }
         for _, option in ipairs { { "cache", cache }, { "type", type }, { "activations", type } } do
             words[#words + 1], words[#words + 2] = "--" .. option[1], option[2] or "f32"
         end

@@ -38,7 +38,7 @@ def finished(model, given, at_once):
 def generated(weights, given, isa, options):
     """What `lookupc generate` makes of the digits."""
     ids = ",".join(map(str, given))
-    return works("generate", MODEL, "--weights", weights, "--ids", ids, "--tokens", str(DIGITS), "--temperature", "0", "--isa", isa, "--cflags", "-O1", *options)
+    return works("generate", MODEL, "--weights", weights, "--ids", ids, "--tokens", str(DIGITS), "--temperature", "0", "--isa", isa, "--cflags", "-O0", *options)
 
 
 inputs = np.array(list(itertools.product(range(3), repeat=DIGITS)), np.int32)

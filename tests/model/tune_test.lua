@@ -83,7 +83,7 @@ function test.a_tuned_file_is_found_and_taken()
         { [set.isa] = chosen }
     )
     local words = { "verify", place.model, "--isa", set.isa, "--cache", "f16", "--tuned", place.tuned }
-    words[#words + 1], words[#words + 2] = "--cflags", "-O1"
+    words[#words + 1], words[#words + 2] = "--cflags", "-O0"
     program.works(words)
     program.refuses(
         1,
@@ -127,7 +127,7 @@ function test.encoders_are_tuned()
     if result.status ~= 0 then error(result.errors, 0) end
     local set = json.decode(result.output).sets[1]
     check.equal({ set.results[1].batch, set.results[2].batch }, { 1, 9 })
-    program.works { "verify", path, "--isa", set.isa, "--tuned", place.tuned, "--cflags", "-O1" }
+    program.works { "verify", path, "--isa", set.isa, "--tuned", place.tuned, "--cflags", "-O0" }
     program.refuses(
         2,
         "--batch: 65: must be at most attention.context = 64",

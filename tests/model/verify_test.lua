@@ -51,7 +51,7 @@ local means = model(
 
 -- The calls that verify reports of a model, each on every one of the instruction sets.
 local function verified(path, ...)
-    local words = { "verify", path, "--cflags", "-O1", "--json", "--isa", sets.in_turn() }
+    local words = { "verify", path, "--cflags", "-O0", "--json", "--isa", sets.in_turn() }
     local found, calls = json.decode(program.works(program.with(words, ...))), {}
     check.equal(found.ok, true)
     for i, result in ipairs(found.results) do
@@ -118,7 +118,7 @@ function test.tables_and_projections_have_types_of_their_own()
         { bh4, "--projection", "i16", "--type", "bf16" },
     }
     for i = 1, effort.full "lookups" and #list or 1 do
-        local words = { "verify", "--cflags", "-O1", "--json", "--isa", sets.in_turn() }
+        local words = { "verify", "--cflags", "-O0", "--json", "--isa", sets.in_turn() }
         local found = json.decode(program.works(table.move(list[i], 1, #list[i], #words + 1, words)))
         for _, result in ipairs(found.results) do
             check.equal({ result.ok, result.rel_err < 1e-4 }, { true, true }) -- sums of integers round scores
@@ -191,7 +191,7 @@ local delicate = {
 function test.what_float32_moves_is_no_error()
     for i, row in ipairs(delicate) do
         local path = program.model(folder, "delicate" .. i, row[1])
-        local words = { "verify", path, "--cflags", "-O1", "--json", "--isa", "scalar" }
+        local words = { "verify", path, "--cflags", "-O0", "--json", "--isa", "scalar" }
         table.move(row[2], 1, #row[2], #words + 1, words)
         local found = json.decode(program.works(words))
         check.equal(found.ok, true)
@@ -289,7 +289,7 @@ function test.wrong_templates_are_found()
     end
     for _, case in ipairs(effort.some("planted", cases, 3)) do
         local tree = program.changed_tree(case[1], case[2], case[3])
-        local words = { "--tree", tree, "verify", case[4], "--isa", "scalar", "--cflags", "-O1" }
+        local words = { "--tree", tree, "verify", case[4], "--isa", "scalar", "--cflags", "-O0" }
         local result = program.run(words)
         check.equal({ case[3], result.status }, { case[3], 1 })
         check.matches(result.errors, case[5])

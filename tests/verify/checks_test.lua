@@ -155,7 +155,7 @@ function test.a_projection_multiplied_out_has_a_reference_of_its_own()
     local files = { weights = folder .. "/out.safetensors", prefix = "", output = folder .. "/out.bin" }
     assert(weights.sample(files.weights, "", own.tensors, 1))
     assert(weights.pack(blob.packing(own, files)))
-    local library = compile.library({ own }, folder .. "/out", "gcc", "-O1")
+    local library = compile.library({ own }, folder .. "/out", "gcc", "-O0")
     check.equal(failures_of(own, library, files), { "none", "none" })
     files.multiplied_out = files.reference -- BH4's, which rounds the inputs of four products
     check.equal(failures_of(own, library, files), { "ffn", "none" })
@@ -169,7 +169,7 @@ function test.scores_of_8_bits_have_bounds_of_their_own_and_keep_to_a_budget()
     local files = { weights = folder .. "/bytes.safetensors", prefix = "", output = folder .. "/bytes.bin" }
     assert(weights.sample(files.weights, "", own.tensors, 1))
     assert(weights.pack(blob.packing(own, files)))
-    local library = compile.library({ own }, folder .. "/bytes", "gcc", "-O1")
+    local library = compile.library({ own }, folder .. "/bytes", "gcc", "-O0")
     check.equal(failures_of(own, library, files), { "none", "none" })
     m.budget = 8e-3 -- 9.4e-3 with them, else 6.6e-3
     check.equal(failures_of(own, library, files), { "budget", "none" })
