@@ -27,8 +27,8 @@ local only_full = {
     { "training", "more shapes that are trained and converted, groups of train's options, deaths and resumptions" },
     { "merged", "all eliminations beside NumPy, without each merged tensor in turn" },
     { "machines", "choices of all known machines" },
-    { "emulated", "more models on emulated CPUs, and all on those of AArch64" },
-    { "firmware", "all targets, not one of a class, each with every bundle; all inputs of sort; more boards" },
+    { "emulated", "more models on emulated CPUs, all on those of AArch64; natively all that stand-ins run" },
+    { "firmware", "all targets, not one of a class, each with every bundle, by -Os, too; all inputs of sort; boards" },
     { "exp", "every argument of exp; quick: each 509th" },
     { "damage", "every bit and byte of what is damaged; quick: some at equal distances" },
     { "orders", "all orders in which five logs are merged" },
@@ -38,7 +38,7 @@ local only_full = {
     { "web", "narrow types in WebAssembly" },
     { "published", "bench, firmware and a page of each imported model; quick: one of the three" },
     { "bundled", "more bundles whose lines are looked at, and that are compiled as other projects do" },
-    { "pages", "commands of docs/firmware.md and docs/training.md" },
+    { "pages", "commands of firmware.md, training.md, types.md and whole-models.md in docs/" },
     { "programs", "a program for Windows, and one that is replaced while it runs" },
 }
 
