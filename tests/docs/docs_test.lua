@@ -123,8 +123,11 @@ for _, path in ipairs(pages) do
     if commands and path ~= "docs/json.md" then run_pages[#run_pages + 1] = path end
 end
 local one = process.variable "LOOKUPC_TEST" -- it may be a page that quick leaves out
--- Much of what they do tests/firmware and tests/train do.
-local long = { ["docs/firmware.md"] = true, ["docs/training.md"] = true }
+-- Much of what they do tests/firmware, tests/train and tests/model do.
+local long = {}
+for name in ("firmware training types whole-models"):gmatch "%S+" do
+    long["docs/" .. name .. ".md"] = true
+end
 for _, path in ipairs(run_pages) do
     if one or effort.full "pages" or not long[path] then
         test["commands_of_" .. path:gsub("%W", "_")] = function() run_page(path) end
