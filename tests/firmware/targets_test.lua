@@ -345,6 +345,7 @@ local function instructions(target, program, folder)
 end
 
 local lines, counts = {}, {} -- counts: instructions by target and case
+local by_os = {} -- compilers whose -Os was run
 
 local function run(case, target, folder)
     local model, b = case.model, bundle(case, target, folder)
@@ -380,8 +381,10 @@ local function run(case, target, folder)
         count = instructions(target, folder .. "/traced", folder)
     end
     -- What is declared is the larger figure of -O2 and -Os: the second one, whose objects take the place of the first
-    -- one's, is run where the first does not reach it.
-    if effort.full "firmware" or case == cases[1] and not given or not pcall(check_stacks) then
+    -- one's, is run where the first does not reach it, and once for each compiler.
+    local first = case == cases[1] and not given and not by_os[target.compiler]
+    if effort.full "firmware" or first or not pcall(check_stacks) then
+        by_os[target.compiler] = true
         local _, smaller, run_smaller = objects(smaller_of(b), case, target, folder)
         run_program(compilers.joined(smaller, { run_smaller {} }), folder .. "/smaller")
     end
