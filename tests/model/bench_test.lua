@@ -161,8 +161,8 @@ function test.blocks_of_other_widths_without_skip_connections()
         folder,
         "widening",
         "return { name = 'widening', d = 32, heads = 4, vocab = 50, norm = { kind = 'rmsnorm' }, \z
-            attention = { context = 64 }, embedding = {}, output = { head = {} }, layers = { { d = 512, d_in = 16 }, \z
-            { d_in = 512, ffn = { kind = 'lookup', h = 4, tau = 4 } } }, \z
+            attention = { context = 64 }, embedding = {}, output = { head = {} }, layers = { { d = 128, d_in = 16 }, \z
+            { d_in = 128, ffn = { kind = 'lookup', h = 4, tau = 4 } } }, \z
             ffn = { kind = 'glu', f = 64, activation = 'silu' } }"
     )
     local found = json.decode(program.works(bench(path, "--lengths", "8", "--json")))
@@ -200,6 +200,8 @@ function test.blocks_for_machines()
     local found = json.decode(
         program.works(bench_blocks(
             blocks("timed", gated),
+            "--isa",
+            "scalar",
             "--type",
             "f32,i8",
             "--activations",
