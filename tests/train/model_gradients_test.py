@@ -170,7 +170,7 @@ def tables_of_attention_learn():
 def large_tables_of_attention_learn():
     """Those of more rows than a sequence meets, which alone are cleared; the decoder has no window."""
     good = True
-    for number, name in enumerate(("tables", "tables encoder")):
+    for number, name in enumerate(some("training", ["tables", "tables encoder"], 1)):
         with tempfile.TemporaryDirectory() as folder:
             attention = {"tau": 8, "tables": 6, "window": 4 * number}
             good = right(folder, name, changed(SHAPES[name], attention=attention), number, ["scalar"]) and good
@@ -207,7 +207,7 @@ def products_in_bf16_learn():
     heads_of_32 = changed(SHAPES["gpt"], d=64, heads=2)  # rows of a head are as far apart as what is rounded at once
     shapes = {"gpt": SHAPES["gpt"], "heads of 32": heads_of_32, "wide heads": SHAPES["wide heads"], "tables": SHAPES["tables"]}
     # beside scalar: the order of sums moves single roundings by a unit, 2^-8
-    cases = [(name, shapes[name], 2e-3, 4e-2, 4e-3) for name in some("training", list(shapes), 3)]
+    cases = [(name, shapes[name], 2e-3, 4e-2, 4e-3) for name in some("training", list(shapes), 2)]
     cases += [(f"random {number}", drawn(number), 1e-4, 2, 0.2) for number in range(effort("trained_models"))]
     for name, m, least, most, apart in cases:
         first = None
@@ -291,7 +291,9 @@ PLANTED = [
 
 
 def errors_have_their_places():
-    """All of them: only some are compiled in each run."""
+    """All of them: only some are compiled, which are changed wherever they are."""
+    if not effort("planted"):
+        return True
     with tempfile.TemporaryDirectory() as folder:
         for name in {name for name, *_ in PLANTED}:
             bundle = f"{folder}/{name}"

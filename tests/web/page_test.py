@@ -60,7 +60,7 @@ class Model:
         y, given = WORK.name + "/y.npy", sorted(set(texts))
         if given[0] == "" and works("tokenize", self.path, "").strip() == "":
             del given[0]
-        works("embed", self.path, "--weights", self.weights, "--truncate", "-o", y, "--cflags", "-O1", *self.options, "--", *given)
+        works("embed", self.path, "--weights", self.weights, "--truncate", "-o", y, "--cflags", "-O0", *self.options, "--", *given)
         rows = np.load(y).astype(np.float64)
         return {"": np.zeros(rows.shape[1]), **dict(zip(given, rows))}
 
@@ -69,13 +69,13 @@ class Model:
         path, y = WORK.name + "/ids.txt", WORK.name + "/y.npy"
         with open(path, "w") as file:
             file.write(" ".join(map(str, ids)))
-        works("run", self.path, "--weights", self.weights, "--ids", path, "--output", y, "--cflags", "-O1")
+        works("run", self.path, "--weights", self.weights, "--ids", path, "--output", y, "--cflags", "-O0")
         return np.load(y)[-1].astype(np.float64)
 
     @functools.lru_cache(maxsize=None)
     def greedy(self, prompt, most):
         """What generate prints behind a prompt, always the likeliest ids."""
-        options = [*f"--temperature 0 --tokens {most} --cflags -O1".split(), *self.options]
+        options = [*f"--temperature 0 --tokens {most} --cflags -O0".split(), *self.options]
         result = subprocess.run([os.environ["LOOKUPC"], "generate", self.path, prompt, "--weights", self.weights, *options], capture_output=True)
         check(result.returncode == 0, f"generate: {result.stderr}")
         return result.stdout.decode(errors="replace").removesuffix("\n")
