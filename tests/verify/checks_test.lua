@@ -109,7 +109,7 @@ end
 
 -- The name of the first check that fails, nil: none does.
 local function failure_of(library, files)
-    for _, result in ipairs(verify.variants(p, library, files, 1, 1, { work = 1e7 })) do
+    for _, result in ipairs(verify.variants(p, library, files, 1, 1, { work = 2e6 })) do
         for _, row in ipairs(result.checks) do
             if not row.ok then return row.name end
         end
