@@ -430,8 +430,8 @@ for _, key in ipairs(keys.varied) do
     table.insert(keys.entry, optional(keys.blocks, key))
 end
 
--- What `attention` of an entry says in place of the model's, which says the rest. Only tables have a window there. Where
--- the model is of another kind, `attention_defaults` are what tables take.
+-- What `attention` of an entry says in place of the model's, which says the rest: only tables have a window there.
+-- Where the model is of another kind, tables take `attention_defaults`.
 keys.attention_varied = { "kind", "tables", "tau", "window", "eps", "seed", "unit" }
 keys.attention_defaults = {}
 local own_attention = {}
