@@ -2,6 +2,7 @@
 local config_keys = require "gen.import.config_keys"
 local fields = require "gen.import.fields"
 local json = require "json"
+local lua_text = require "gen.schema.lua_text"
 local pooling = require "gen.import.pooling"
 
 local config_json = {}
@@ -217,9 +218,9 @@ local function rope_object(r, place)
     if kind == "dynamic" or kind == "longrope" or kind == "su" then
         r.refuse(place, kind, "frequencies that change with the length of the text are not known here")
     elseif not scaling_fields[kind] then
-        r.refuse(place, kind, "must be one of " .. table.concat(fields.sorted(scaling_fields), ", "))
+        r.refuse(place, kind, "must be one of " .. table.concat(lua_text.keys(scaling_fields), ", "))
     end
-    for _, key in ipairs(fields.sorted(object)) do
+    for _, key in ipairs(lua_text.keys(object)) do
         local value = object[key]
         local neutral = value == json.null or key == "factor" and value == 1
         if not (rope_fields[key] or scaling_fields[kind][key] or neutral) then
@@ -315,7 +316,7 @@ local function common(r, kind)
     local activation = r.string(key, kind.activation)
     m.ffn.activation = activations[activation]
     if not m.ffn.activation then
-        r.refuse(key, activation, "must be one of " .. table.concat(fields.sorted(activations), ", "))
+        r.refuse(key, activation, "must be one of " .. table.concat(lua_text.keys(activations), ", "))
     end
     local width = r.integer("head_dim", kind.head_dim or 0)
     if width ~= 0 and width * m.heads ~= m.d then m.head_dim = width end
@@ -459,7 +460,7 @@ local function add_ends(m, r, config, kind, folder)
         or architecture:match "(LMHeadModel)$"
         or architecture:match "(Model)$"
     if not known[word] then
-        r.refuse("architectures", architecture, "must end in one of " .. table.concat(fields.sorted(known), ", "))
+        r.refuse("architectures", architecture, "must end in one of " .. table.concat(lua_text.keys(known), ", "))
     end
     m.embedding = { scale = kind.scaled and m.d ^ 0.5 or nil }
     if kind.encoder then
@@ -480,7 +481,7 @@ function config_json.model(path, config, options)
     local r = reader(path, config)
     local kind = types[r.string "model_type"]
     if not kind then
-        r.refuse("model_type", config.model_type, "must be one of " .. table.concat(fields.sorted(types), ", "))
+        r.refuse("model_type", config.model_type, "must be one of " .. table.concat(lua_text.keys(types), ", "))
     end
     local m = common(r, kind)
     local shape = { d = m.d, heads = m.heads, head_dim = m.head_dim, encoder = kind.encoder }

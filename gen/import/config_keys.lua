@@ -2,6 +2,8 @@
 -- else is refused by name.
 local fields = require "gen.import.fields"
 local json = require "json"
+local lua_text = require "gen.schema.lua_text"
+local one_of = require "gen.schema.one_of"
 
 local config_keys = {}
 
@@ -114,13 +116,6 @@ function config_keys.says_blocks(object)
     return type(size) == "table" and #size == 2 and size[1] == 128 and size[2] == 128 and format == "e4m3"
 end
 
-local function is_one_of(value, list)
-    for _, one in ipairs(list) do
-        if value == one then return true end
-    end
-    return false
-end
-
 local function never_matters(key)
     if never[key] then return true end
     for _, pattern in ipairs(never_patterns) do
@@ -133,14 +128,14 @@ local function is_neutral(key, value, config, m)
     local values = others[key] and others[key][2] or off
     if value == json.null or key == "quantization_config" and config_keys.says_blocks(value) then return true end
     if type(values) == "function" then return values(value, config, m) end
-    return is_one_of(value, values) or type(value) == "table" and next(value) == nil
+    return one_of.contains(values, value) or type(value) == "table" and next(value) == nil
 end
 
 -- Raises one line for the first key of the decoded file `config` at `path` that is none of `reads`, the words of its
 -- type, and that may change something. m: { d, heads, head_dim, encoder } of the model.
 function config_keys.check(path, config, reads, m)
     local read = set(reads)
-    for _, key in ipairs(fields.sorted(config)) do
+    for _, key in ipairs(lua_text.keys(config)) do
         local value = config[key]
         if not read[key] and not never_matters(key) and not is_neutral(key, value, config, m) then
             local rule = others[key] and others[key][1] or "is not known of a %s: take it out if it changes nothing"

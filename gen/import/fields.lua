@@ -10,16 +10,6 @@ local fields = {}
 
 local largest = 1 << 24 -- bytes of a file of settings
 
--- The keys of a table in order.
-function fields.sorted(set)
-    local list = {}
-    for key in pairs(set) do
-        list[#list + 1] = key
-    end
-    table.sort(list)
-    return list
-end
-
 -- The largest integer that a model file may have under a key such as "layers" or "ffn.f".
 function fields.most(chain)
     local rows, rule = keys.blocks, nil

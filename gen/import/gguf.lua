@@ -1,6 +1,8 @@
 -- Turns the metadata and tensors of a GGUF file into the table of a model file.
 local dtype = require "gen.plan.dtype"
 local fields = require "gen.import.fields"
+local lua_text = require "gen.schema.lua_text"
+local one_of = require "gen.schema.one_of"
 local rope = require "gen.families.model.blocks.rope"
 local weights = require "weights"
 
@@ -117,11 +119,7 @@ end
 -- Whether a key that the architecture does not read changes nothing.
 local function is_neutral(key, value)
     local values = neutral[key] or { 0, false }
-    if values == "any" then return true end
-    for _, one in ipairs(values) do
-        if value == one then return true end
-    end
-    return false
+    return values == "any" or one_of.contains(values, value)
 end
 
 -- Reads the keys of `metadata` that begin with the name of the architecture of row `kind`; raises one line for a wrong
@@ -169,7 +167,7 @@ local function reader(path, metadata, architecture, kind)
         if value - value ~= 0 then r.refuse(key, "must be finite") end
         return decimal(value)
     end
-    for _, key in ipairs(fields.sorted(own)) do
+    for _, key in ipairs(lua_text.keys(own)) do
         if not reads[key] and not is_neutral(key, own[key]) then r.refuse(key, "is not known here") end
     end
     return r
@@ -309,7 +307,7 @@ local function kind_of(path, metadata)
     local architecture = fields.typed(path, metadata, "", "general.architecture", "string")
     local kind = architectures[architecture]
     if not kind then
-        local known = table.concat(fields.sorted(architectures), ", ")
+        local known = table.concat(lua_text.keys(architectures), ", ")
         fields.refuse(path, "general.architecture", architecture, "must be one of " .. known)
     end
     return kind, architecture

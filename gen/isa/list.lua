@@ -118,13 +118,6 @@ function isa.get(name)
     return set
 end
 
-local function contains(list, wanted)
-    for _, item in ipairs(list) do
-        if item == wanted then return true end
-    end
-    return false
-end
-
 -- What CPUs of x86 must have for `set`, and for `needs`.
 local function with_bits(cpu, needs)
     local both = {}
@@ -147,7 +140,7 @@ local function with_type(set, type)
     if not needs then return set end
     local copy = copied(set)
     copy.integer_sums = needs.integer_sums or set.integer_sums
-    if not contains(set.flags, needs.flags[1]) then
+    if not one_of.contains(set.flags, needs.flags[1]) then
         copy.flags = table.move(needs.flags, 1, #needs.flags, #set.flags + 1, { table.unpack(set.flags) })
         copy.guard = set.guard .. " && " .. needs.guard
         copy.cpu = with_bits(set.cpu, needs)
@@ -157,7 +150,7 @@ end
 
 -- Raises one line for a name that is none, also none of other CPUs.
 function isa.check(name)
-    if contains(isa.all, name) then return end
+    if one_of.contains(isa.all, name) then return end
     error('"' .. name .. '": must be an instruction set, of ' .. table.concat(isa.all, ", "), 0)
 end
 
@@ -172,7 +165,7 @@ end
 -- Whether the instruction set `set` is for one of the types in the list.
 local function serves(set, types)
     for _, type in ipairs(types) do
-        if contains(set.serves, known_as(type)) or contains(set.serves, type.tiles) then return true end
+        if one_of.contains(set.serves, known_as(type)) or one_of.contains(set.serves, type.tiles) then return true end
     end
     return false
 end
@@ -251,7 +244,7 @@ end
 -- Whether a CPU that has the instruction sets of these names has `set`: one of them, or one that asks an x86 CPU for no
 -- bits but theirs.
 function isa.follows(set, names)
-    if contains(names, set.name) then return true end
+    if one_of.contains(names, set.name) then return true end
     if set.architecture ~= "x86" then return false end
     local has = {}
     for _, name in ipairs(names) do
@@ -277,7 +270,7 @@ function isa.features(has)
         table.sort(types)
         for _, type in ipairs(types) do
             local feature = set.type_needs[type].feature
-            if not contains(list, feature) and isa.runs(with_type(set, { name = type }), has) then
+            if not one_of.contains(list, feature) and isa.runs(with_type(set, { name = type }), has) then
                 list[#list + 1] = feature
             end
         end
