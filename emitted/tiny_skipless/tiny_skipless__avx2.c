@@ -552,7 +552,7 @@ void tiny_skipless_attention_f32__avx2(const float *restrict query, const float 
     const size_t end = first + queries;
 
     for (size_t r = 0; r < rows; ++r)
-        largest[r] = -3.4028235e38f; /* finite: a tile of which a query sees nothing leaves its total at 0 */
+        largest[r] = -3.4028235e38f; /* finite: else a tile of which a query sees nothing would make NaN */
     for (size_t i = 0; i < rows * 8; ++i)
         total[i] = zero;
     for (size_t i = 0; i < rows * TINY_SKIPLESS_VALUE_PITCH; ++i)

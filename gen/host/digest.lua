@@ -1,7 +1,7 @@
 -- One digest of several texts: other texts, or other ends of them, have another one.
 local host = require "host"
 
--- The SHA-256 of those of `parts`, a list of strings: they are of one length, so that nothing says where a part ends.
+-- The SHA-256 of those of `parts`, a list of strings. These have one length, so that it is plain where each ends.
 return function(parts)
     local list = {}
     for i, part in ipairs(parts) do

@@ -269,7 +269,7 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
 //$ local stop = shape.window and not shape.causal and "stop" or "end"
 
     for (size_t r = 0; r < $(all_rows); ++r)
-        largest[r] = -3.4028235e38f; /* finite: a tile of which a query sees nothing leaves its total at 0 */
+        largest[r] = -3.4028235e38f; /* finite: else a tile of which a query sees nothing would make NaN */
     for (size_t i = 0; i < $(times(all_rows, lanes)); ++i)
         total[i] = zero;
     for (size_t i = 0; i < $(all_rows) * $(names.constant("VALUE_PITCH")); ++i)
