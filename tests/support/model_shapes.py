@@ -63,6 +63,8 @@ SHAPES = {
     "wide heads": changed(LLAMA, d=256, heads=2, kv_heads=1, layers=2, ffn={"activation": "gelu"}),
     "gpt2": changed(GPT, checkpoint="gpt2", tied=True, attention={"causal": False}),
     "shaped lookup": {**SHAPED, "ffn": {**BH4, "h": 4, "scale": "1/h"}},
+    "input of all": changed({**SHAPED, "ffn": {**BH4, "h": 4, "scale": "1/h", "dense": {"kind": "mlp", "f": 9, "activation": "gelu"}}},
+                            attention={"eliminate": "QP"}),
     "mixed": {**SHAPED, "attention": {"context": 70, "rope": {}, "shaped": True}, "ffn": {**BH4, "h": 4, "scale": "1/h"},
               "layers": [{"heads": 2, "ffn": SHAPED["ffn"]}, {}]},
     "unequal": {**LOOKUP, "layers": [{}, {"ffn": {**BH4, "h": 5, "tau": 2}}, {}]},

@@ -64,6 +64,7 @@ local function held(value) return value.of or value end
 -- and found, by value the gradient of one that has some: { name, owned: no other value's gradient is the same }.
 local function recorder(first, last)
     local found = { [last] = { name = "d_out", owned = false } }
+    local apart = {} -- names of gradients that lie apart until they are added
     local b = { rows = {}, parameters = {}, gradients = {}, found = found }
     function b.add(operation) b.rows[#b.rows + 1] = operation end
     function b.add_to_parameters(operation) b.parameters[#b.parameters + 1] = operation end
@@ -101,8 +102,11 @@ local function recorder(first, last)
             found[value] = found[value] or made(value)
             return found[value].name, function() end
         end
-        local name = "d_" .. value.name .. "_too"
-        b.gradients[#b.gradients + 1] = { name = name, width = value.width }
+        local name = "d_" .. value.name .. "_too" -- free again once it is added
+        if not apart[name] then
+            apart[name] = true
+            b.gradients[#b.gradients + 1] = { name = name, width = value.width }
+        end
         return name, function() b.share(value, name) end
     end
     return b
