@@ -105,6 +105,15 @@ drawn.LookupFFNs = {
     end,
 }
 
+-- Whether a blob of plan `p` has a BH4 multiplied out.
+local function multiplies_out(p)
+    for _, run in ipairs(p.segments) do
+        local looked = run.plan.shape.looked
+        if looked and looked.multiplied then return true end
+    end
+    return false
+end
+
 local function drawn_from(plan_of)
     local function draw(index, set)
         local p, given = plan_of(index, { set })
@@ -113,6 +122,7 @@ local function drawn_from(plan_of)
         for _, name in ipairs { "activations", "tables", "projection" } do
             if p.options[name] then options = compilers.joined(options, { "--" .. name, p.options[name] }) end
         end
+        if multiplies_out(p) then options[#options + 1] = "--multiply-out" end
         return given, compilers.joined(options, { "--cache", p.options.cache, "--seed", tostring(index) })
     end
     return { count = effort.emulated_models, draw = draw }
