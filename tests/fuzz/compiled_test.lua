@@ -144,17 +144,21 @@ function test.attention_by_tables_has_no_warning_and_imports_nothing()
     refuse(failures)
 end
 
--- Products of their gates come from a function of their own, which few drawn models have.
-function test.glus_on_a_matrix_engine_have_no_warning()
+-- What few drawn models have: gates whose products come from a function of their own, and no product at all.
+function test.rare_models_have_no_warning()
     local directory = process.temporary_directory()
-    local path = directory .. "/gated.lua"
-    assert(host.write_file(
-        path,
-        [[return { name = "gated", d = 64, heads = 1, layers = 1, vocab = 9, attention = { context = 40 },
-            ffn = { kind = "glu", f = 64, activation = "silu" } }]]
-    ))
-    local p = model_plan.build(model.load(path), isa.select "amx_int8", { type = "i8", activations = "i8" })
-    refuse(wrong(p, directory, "gcc", "-O1", "-std=c99"))
+    local path = directory .. "/rare.lua"
+    for _, case in ipairs {
+        { "amx_int8", { type = "i8", activations = "i8" }, "ffn = { kind = 'glu', f = 64, activation = 'silu' }" },
+        { "avx2", { type = "u4" }, "parallel = true, ffn = { kind = 'lookup', h = 2, tau = 4, qkv = true }" },
+    } do
+        local set, types, ffn = table.unpack(case)
+        assert(host.write_file(
+            path,
+            "return { name = 'rare', d = 64, heads = 1, layers = 1, vocab = 9, attention = { context = 40 }, " .. ffn .. " }"
+        ))
+        refuse(wrong(model_plan.build(model.load(path), isa.select(set), types), directory, "gcc", "-O1", "-std=c99"))
+    end
 end
 
 -- What may be imported: of libgcc, functions of floats where a CPU has no instructions of them; WebAssembly's stack.

@@ -111,7 +111,7 @@ function variant.of(p, isa, choices, number, shared_product)
     v.scratch_bytes = 4 * (v.lookup_floats.many + v.buffers.tile_floats)
         + 4 * (v.chunk * v.buffers.token_floats + math.min(v.chunk, v.queries) * v.buffers.query_floats)
     -- Several tokens share what converting a strip of weights takes: its floats, from so many of scratch on.
-    if v.product.unpacks then
+    if v.product.unpacks and #p.maps > 0 then
         v.unpacked_at = blob.round_up(v.scratch_bytes, blob.align) // 4
         v.scratch_bytes = 4 * (v.unpacked_at + v.product.unpacked_floats)
     end
