@@ -53,15 +53,25 @@ static inline size_t $(helper)_rows_of(size_t rows)
 }
 //$ end
 
-/* Copies rows of the last columns, which fill no strip. */
-static void $(helper)_copy_edge(size_t rows, size_t columns, const float *restrict from, size_t from_step,
-    float *restrict to, size_t to_step)
+/* Rows of the last columns, which fill no strip, become a block of `all` whole rows, whose other elements are zeros. */
+static void $(helper)_read_edge(size_t rows, size_t columns, const float *restrict from, size_t from_step, size_t all,
+    float *restrict block)
+{
+    const float one = $hidden(1.0f), none = $hidden(0.0f); /* else loops are calls of memcpy and memset */
+
+    for (size_t row = 0; row < all; ++row)
+        for (size_t i = 0; i < $(strip); ++i)
+            block[row * $(strip) + i] = row < rows && i < columns ? one * from[row * from_step + i] : none;
+}
+
+/* The way back: those rows and columns of a block. */
+static void $(helper)_write_edge(size_t rows, size_t columns, const float *restrict block, float *restrict to, size_t to_step)
 {
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 
     for (size_t row = 0; row < rows; ++row)
         for (size_t i = 0; i < columns; ++i)
-            to[row * to_step + i] = one * from[row * from_step + i];
+            to[row * to_step + i] = one * block[row * $(strip) + i];
 }
 //$ if product.bf16 then
 $(include("templates/model/training/product_bf16.c"))

@@ -177,9 +177,9 @@ static void $(helper)_times_words(size_t rows, size_t columns, const uint32_t *r
             }
             /* the last rows and columns, by way of a whole block */
             if (add)
-                $(helper)_copy_edge(some, width, to, c_step, edge, $(strip));
+                $(helper)_read_edge(some, width, to, c_step, count, edge);
             $(words)a + row * $(own.step), strip, words, edge, $(strip), add);
-            $(helper)_copy_edge(some, width, edge, $(strip), to, c_step);
+            $(helper)_write_edge(some, width, edge, to, c_step);
         }
     }
 }

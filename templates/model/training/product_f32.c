@@ -136,9 +136,9 @@ static void $(helper)_times_strips(int a_across, size_t rows, size_t columns, si
                 }
                 /* the last columns, by way of a whole strip */
                 if (add)
-                    $(helper)_copy_edge(count, columns - j, to, c_step, edge, $(strip));
+                    $(helper)_read_edge(count, columns - j, to, c_step, count, edge);
                 $(helper)_tile(a_across, count, from, a_step, strip, depth, edge, $(strip), add);
-                $(helper)_copy_edge(count, columns - j, edge, $(strip), to, c_step);
+                $(helper)_write_edge(count, columns - j, edge, to, c_step);
             }
         }
     }
