@@ -11,7 +11,7 @@ local test = {}
 local folder = program.folder()
 
 local function model(name, text)
-    local layers = text:find("layers = ", 1, true) and "" or "layers = 2, "
+    local layers = text:find "%f[%w_]layers = " and "" or "layers = 2, "
     return program.model(folder, name, "return { name = '" .. name .. "', " .. layers .. "vocab = 30, " .. text .. " }")
 end
 
