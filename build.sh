@@ -393,7 +393,7 @@ usage() {
                               encoder where it was fetched
 ./build.sh build              install missing Debian packages and build
 ./build.sh test [ARGS]        build and run the tests, in minutes; ARGS go to ctest, such as -R sandbox or -L unit
-./build.sh test full [ARGS]   the same at full strength (tests/effort.lua), about two hours
+./build.sh test full [ARGS]   the same at full strength (tests/effort.lua), about an hour
 ./build.sh test FILE[:NAME]   one test, such as tests/unit/plan_test.lua, or one function in it
 ./build.sh test firmware      build and run firmware on every target, in emulation; prints a table
 ./build.sh fuzz [TARGET] [N]   fuzz one reader of files, or all, one on each core, for N minutes each (1); what was learnt and found stays in
