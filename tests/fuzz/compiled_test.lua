@@ -148,15 +148,13 @@ end
 function test.rare_models_have_no_warning()
     local directory = process.temporary_directory()
     local path = directory .. "/rare.lua"
+    local form = "return { name = 'rare', d = 64, heads = 1, layers = 1, vocab = 9, attention = { context = 40 }, %s }"
     for _, case in ipairs {
         { "amx_int8", { type = "i8", activations = "i8" }, "ffn = { kind = 'glu', f = 64, activation = 'silu' }" },
         { "avx2", { type = "u4" }, "parallel = true, ffn = { kind = 'lookup', h = 2, tau = 4, qkv = true }" },
     } do
         local set, types, ffn = table.unpack(case)
-        assert(host.write_file(
-            path,
-            "return { name = 'rare', d = 64, heads = 1, layers = 1, vocab = 9, attention = { context = 40 }, " .. ffn .. " }"
-        ))
+        assert(host.write_file(path, form:format(ffn)))
         refuse(wrong(model_plan.build(model.load(path), isa.select(set), types), directory, "gcc", "-O1", "-std=c99"))
     end
 end
