@@ -47,7 +47,7 @@ function rvv.abs(v) return call("vfabs_v_f32m1", v, 4) end
 function rvv.fma(a, b, c) return call("vfmacc_vv_f32m1", c, a, b, 4) end
 function rvv.reciprocal_root(v) return rvv.div(call("vfsqrt_v_f32m1", v, 4), v) end
 function rvv.round_negative(v) return call("vfcvt_f_x_v_f32m1", call("vfcvt_x_f_v_i32m1", v, 4), 4) end
--- n is whole. QEMU 7.2 dies of vfcvt.rtz where a page begins with it.
+-- n is whole, so that any rounding mode does: QEMU 7.2 crashes on vfcvt.rtz at the start of a page of code.
 function rvv.power_of_two(n)
     return call(
         "vreinterpret_v_i32m1_f32m1",

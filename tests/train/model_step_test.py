@@ -91,7 +91,8 @@ def padding_does_not_count(folder):
     return good
 
 
-# x86 notes in a register whether an operand was a denormal. What the stack still holds is some: nothing may compute with it.
+# x86 notes in a register whether an operand was a denormal. leave_some() fills the free stack with them: nothing may compute with what
+# it never wrote.
 NOTED = """#include <xmmintrin.h>
 unsigned noted(void) { const unsigned word = _mm_getcsr(); _mm_setcsr(word & ~2u); return word & 2u; }
 void leave_some(void) { volatile unsigned left[1 << 16]; for (int i = 0; i < 1 << 16; ++i) left[i] = 1; }

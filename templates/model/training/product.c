@@ -65,7 +65,8 @@ static void $(helper)_read_edge(size_t rows, size_t columns, const float *restri
 }
 
 /* The way back: those rows and columns of a block. */
-static void $(helper)_write_edge(size_t rows, size_t columns, const float *restrict block, float *restrict to, size_t to_step)
+static void $(helper)_write_edge(size_t rows, size_t columns, const float *restrict block,
+    float *restrict to, size_t to_step)
 {
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 
