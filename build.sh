@@ -21,6 +21,8 @@ nettle-dev       | SHA-256
 libsqlite3-dev   | the store of measurements
 libutf8proc-dev  | Unicode, for tokenizers
 libcmocka-dev    | tests in C
+g++              | C++, for Google Benchmark and SentencePiece
+libbenchmark-dev | timing
 libopenblas-dev  | the dense FFN to be beaten
 libdnnl-dev      | the dense FFN to be beaten (oneDNN)
 libsentencepiece-dev | trains tokenizers

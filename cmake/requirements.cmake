@@ -11,7 +11,9 @@ set(lookupc_requirements
     "utf8proc|utf8proc|libutf8proc-dev|utf8proc-devel|libutf8proc|utf8proc"
     "openblas|OpenBLAS (LOOKUPC_BENCH)|libopenblas-dev|openblas-devel|openblas|openblas"
     "dnnl|oneDNN (LOOKUPC_BENCH)|libdnnl-dev|onednn-devel|onednn|onednn"
-    "cxx|C++ compiler (LOOKUPC_TRAIN)|g++|gcc-c++|gcc|gcc"
+    "cxx|C++ compiler (LOOKUPC_BENCH)|g++|gcc-c++|gcc|gcc"
+    "benchmark|Google Benchmark (LOOKUPC_BENCH)|libbenchmark-dev|google-benchmark-devel|benchmark|google-benchmark"
+    "train_cxx|C++ compiler (LOOKUPC_TRAIN)|g++|gcc-c++|gcc|gcc"
     "sentencepiece|SentencePiece (LOOKUPC_TRAIN)|libsentencepiece-dev|sentencepiece-devel|sentencepiece|sentencepiece"
     "mpi|MPI (LOOKUPC_MPI)|libopenmpi-dev|openmpi-devel|openmpi|open-mpi"
     "lapack|OpenBLAS (LOOKUPC_TESTS)|libopenblas-dev|openblas-devel|openblas|openblas"
@@ -53,12 +55,15 @@ if(PKG_CONFIG_FOUND)
         pkg_check_modules(lookupc_cmocka QUIET IMPORTED_TARGET cmocka)
     endif()
 endif()
-if(LOOKUPC_TRAIN)
+if(LOOKUPC_BENCH OR LOOKUPC_TRAIN)
     include(CheckLanguage)
     check_language(CXX)
     set(lookupc_cxx_FOUND ${CMAKE_CXX_COMPILER})
+    set(lookupc_train_cxx_FOUND ${CMAKE_CXX_COMPILER})
 endif()
 if(LOOKUPC_BENCH)
+    find_package(benchmark 1.7 QUIET)
+    set(lookupc_benchmark_FOUND ${benchmark_FOUND})
     find_library(LOOKUPC_DNNL dnnl)
     set(lookupc_dnnl_FOUND ${LOOKUPC_DNNL})
 endif()

@@ -18,7 +18,7 @@ local programs = {
     { "clang", "clang", "a second compiler for tune --cc and verify --cc" },
     { "cppcheck", "cppcheck", "MISRA.md of firmware" },
     { "qemu-x86_64-static", "qemu-user-static", "instruction sets that this CPU does not run" },
-    { "g++", "g++", "builds lookupc-tokenizer" },
+    { "g++", "g++", "builds lookupc-measure and lookupc-tokenizer" },
     { "cmake", "cmake", "builds lookupc, and projects that use it" },
     { "mpirun", "openmpi-bin", "starts train on several machines" },
     { "wasm-ld-19", "lld-19", "links the modules of emit --web" },
@@ -35,6 +35,7 @@ local parts = {
 local libraries = {
     { "OpenBLAS", "libopenblas.so", "libopenblas-dev", "builds lookupc-measure and tests" },
     { "oneDNN", "libdnnl.so", "libdnnl-dev", "builds lookupc-measure" },
+    { "Google Benchmark", "libbenchmark.so", "libbenchmark-dev", "builds lookupc-measure" },
     { "SentencePiece", "libsentencepiece.so", "libsentencepiece-dev", "builds lookupc-tokenizer" },
     { "MPI", "libmpi.so", "libopenmpi-dev", "builds lookupc-mpi.so" },
     { "OpenMP", "libgomp.so", "gcc", "compiles models for several threads" },

@@ -533,6 +533,7 @@ local commands = {
                     default both; mlp: LookupFFNs also beside lookupc's own MLP of the same type",
             },
             { name = "html", value = "FILE", doc = "also write a page with charts" },
+            { name = "raw", value = "FILE", doc = "also write all samples, for compare.py of Google Benchmark" },
             {
                 name = "repetitions",
                 value = "N",

@@ -75,7 +75,7 @@ end
 local function measure_page()
     local lines = heading("lookupc-measure", "time compiled code for lookupc bench and lookupc tune")
     local function add(...) table.move({ ... }, 1, select("#", ...), #lines + 1, lines) end
-    add(".SH SYNOPSIS", "\\fBlookupc\\-measure\\fR \\fIJOB.json\\fR \\fIOUT.json\\fR \\fIPARENT\\fR")
+    add(".SH SYNOPSIS", "\\fBlookupc\\-measure\\fR \\fIPARENT\\fR \\fITREE\\fR \\fIJOB.json\\fR \\fIOUT.json\\fR")
     add ".SH DESCRIPTION"
     add "It is a part of lookupc and not for users. lookupc, the process \\fIPARENT\\fR, starts it."
     add(".SH SEE ALSO", "\\fBlookupc\\-bench\\fR(1), \\fBlookupc\\-tune\\fR(1)")

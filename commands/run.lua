@@ -11,6 +11,7 @@ local measure = require "harness.measure.measure"
 local misuse = require "gen.schema.misuse"
 local own_mlp = require "harness.families.own_mlp"
 local process = require "process"
+local raw = require "harness.measure.raw"
 local request = require "gen.request.request"
 local setting = require "harness.measure.setting"
 
@@ -84,6 +85,11 @@ function commands.bench(arguments, options)
     end
     local requests, reports = bench_requests(arguments, options), {}
     if options.json and options.tuned then file_rules.json_can_hold("--tuned", options.tuned) end
+    if options.raw then
+        file_rules.not_over("--raw", options.raw, { options.tuned, table.unpack(arguments) })
+        file_rules.can_become("--raw", options.raw)
+        options.raw_file = raw.new(options.raw)
+    end
     measure.program()
     for i, of in ipairs(requests) do
         reports[i] = of.family.bench(of.path, of.options)
@@ -92,6 +98,7 @@ function commands.bench(arguments, options)
     end
     if options.json then host.print(assert(json.encode(bench_report.json(reports)))) end
     if options.html then assert(host.write_file(options.html, bench_report.page(reports))) end
+    if options.raw then options.raw_file:write() end
     return 0
 end
 

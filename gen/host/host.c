@@ -489,5 +489,7 @@ int luaopen_host(lua_State *L)
     luaL_newlib(L, functions);
     host_add_output(L);
     field_set_text(L, "version", LOOKUPC_VERSION);
+    push_tree(L);
+    lua_setfield(L, -2, "tree"); /* nil: the embedded files are used */
     return 1;
 }

@@ -1,26 +1,31 @@
 /* The Lua module `compiled`: a library of a compiled model, bound to its blob, memory, and calls.
 
-   compiled.open{ library, blob, bind, weights_struct_bytes, stays } -> model | nil, message; stays: see library.h. Without `bind` it has no
-   weights.
+   compiled.open{ library, blob, bind, weights_struct_bytes, stays, blob_of } -> model | nil, message; stays: see library.h; blob_of: a
+   model whose mapped blob it shares. Without `bind` it has no weights.
 
    model:call(name, ...) -> the word that the function returns, model:status(name, ...) -> the int. Arguments, at most ten: an integer;
-   nil or false: a null pointer; a memory, or a string that is not written: its first byte; a model: its weights.
+   nil or false: a null pointer; a memory, or a string that is not written: its first byte; a model: its weights. model:find(name) -> the
+   function's address, model:blob() -> the blob's, an integer.
+
+   compiled.prepare(callers, places) -> prepared, a call that does nothing yet. prepared:step(caller, function, status, ...) adds a step
+   for a caller, numbered from 0: a call of the function with that address, which returns 0 for success if `status` is true. Arguments are
+   as above, or any other full userdata, or { memory or address, at, place, value }: `at` bytes behind its beginning, and `place` times the
+   number of the place; value: the int32 there. A caller walks through the places, so that a call does not find what it has just seen in
+   the caches: the next call is at the next one, that of the next caller, and in the end at the first again. prepared:run() -> whether each
+   caller, one after the other, succeeded.
 
    model:together(name, times, wanted, { arguments }, ...) -> whether that many calls in a thread for each list always leave the string
    `wanted` in the third argument.
 
-   compiled.memory(bytes[, place[, alignment]]) -> memory. Without a place all zero; else between guard pages, all bytes 0xFF: "end",
-   "start" or "unaligned" as in guard.h. It is freed at the end of a block that it is <close> in.
+   compiled.memory(bytes[, place[, alignment]]) -> memory. Without a place, or "large", in large pages, all zero; else between guard pages,
+   all bytes 0xFF: "end", "start" or "unaligned" as in guard.h. It is freed at the end of a block that it is <close> in.
 
    memory:write(string[, at]), memory:copy(address): as many bytes as it has, from there; memory:read([bytes[, at]]) -> string,
    memory:holds(string) -> whether it begins with that, memory:largest_halves(bytes, at) -> how many numbers of half precision there, two
    bytes each, are the largest or the smallest finite one, memory:read_only(): a write kills the process, memory:intact() -> whether nobody
    wrote around it, memory:free().
 
-   compiled.bytes(address, count) -> string, compiled.pack(list) -> string of int32, compiled.unpack(string) -> list.
-
-   A function that does not take so many words gets some that it does not look at: all calling conventions that lookupc knows pass pointers
-   and integers as words, and leave it to the caller to take them back. */
+   compiled.bytes(address, count) -> string, compiled.pack(list) -> string of int32, compiled.unpack(string) -> list. */
 #include "harness/base/lua_compiled.h"
 
 #include "gen/host/fields.h"
@@ -29,6 +34,7 @@
 #include "harness/base/guard.h"
 #include "harness/base/memory.h"
 #include "harness/base/modules.h"
+#include "harness/base/prepared.h"
 
 #include <lauxlib.h>
 
@@ -37,25 +43,26 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define MODEL "compiled.model"
 #define MEMORY "compiled.memory"
 
 static const char where[] = "compiled: ";
 
-enum { ERROR_SIZE = 4096 + 256, WORDS = 10 };
-
-typedef uintptr_t function(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
+enum { ERROR_SIZE = 4096 + 256 };
 
 typedef struct {
     loaded_library library;
     files_mapping blob;
+    bool shares_blob; /* with another model */
     void *weights;
 } model;
 
 typedef struct {
     unsigned char *data;
     size_t bytes;
+    bool large;      /* in large pages */
     guarded guarded; /* zeros: it is not */
 } memory;
 
@@ -67,7 +74,8 @@ const loaded_library *compiled_library_at(lua_State *L, int index)
 static int model_close(lua_State *L)
 {
     model *m = luaL_checkudata(L, 1, MODEL);
-    files_unmap(&m->blob);
+    if (!m->shares_blob)
+        files_unmap(&m->blob);
     free(m->weights);
     library_close(&m->library);
     *m = (model){0};
@@ -80,53 +88,87 @@ static int open_(lua_State *L)
     luaL_checktype(L, 1, LUA_TTABLE);
     const char *path = field_text(L, 1, where, "library", NULL);
     const char *bind = field_text(L, 1, where, "bind", ""), *blob = field_text(L, 1, where, "blob", bind[0] ? NULL : "");
+    lua_getfield(L, 1, "blob_of");
+    const model *other = lua_isnil(L, -1) ? NULL : luaL_checkudata(L, -1, MODEL);
     model *m = lua_newuserdatauv(L, sizeof *m, 1);
-    *m = (model){.weights = aligned_memory(field_size(L, 1, where, "weights_struct_bytes"))};
+    *m = (model){.weights = aligned_memory(field_size(L, 1, where, "weights_struct_bytes")), .shares_blob = other != NULL};
+    if (other)
+        m->blob = other->blob;
     luaL_setmetatable(L, MODEL);
     lua_pushvalue(L, 1);
-    lua_setiuservalue(L, -2, 1); /* keeps the path */
+    lua_setiuservalue(L, -2, 1); /* keeps the path and the other model */
     if (!m->weights)
         return host_fail(L, "not enough memory");
     return library_open(&m->library, path, field_flag(L, 1, "stays") ? LIBRARY_STAYS : LIBRARY_ALONE, error, sizeof error) &&
-                   (!bind[0] || (blob_map(blob, &m->blob, error, sizeof error) &&
+                   (!bind[0] || ((other || blob_map(blob, &m->blob, error, sizeof error)) &&
                                  library_bind(&m->library, bind, blob, &m->blob, m->weights, error, sizeof error)))
                ? 1
                : host_fail(L, error);
 }
 
-static uintptr_t word_at(lua_State *L, int index)
+void *compiled_memory_at(lua_State *L, int index, size_t *bytes)
+{
+    const memory *of = luaL_checkudata(L, index, MEMORY);
+    *bytes = of->bytes;
+    return of->data;
+}
+
+uintptr_t compiled_word_at(lua_State *L, int index)
 {
     const memory *of = luaL_testudata(L, index, MEMORY);
     const model *m = luaL_testudata(L, index, MODEL);
     return of                                  ? (uintptr_t)of->data
            : m                                 ? (uintptr_t)m->weights
            : lua_type(L, index) == LUA_TSTRING ? (uintptr_t)lua_tostring(L, index)
+           : lua_isuserdata(L, index)          ? (uintptr_t)lua_touserdata(L, index)
            : lua_toboolean(L, index)           ? (uintptr_t)luaL_checkinteger(L, index)
                                                : 0;
 }
 
-static function *found_at(lua_State *L)
+compiled_function *compiled_function_at(lua_State *L, int index)
+{
+    void *const address = lua_touserdata(L, index);
+    compiled_function *function;
+    memcpy(&function, &address, sizeof function); /* no cast from an object's address to a function's */
+    return function;
+}
+
+void compiled_push_function(lua_State *L, compiled_function *function)
+{
+    void *address;
+    memcpy(&address, &function, sizeof address);
+    lua_pushlightuserdata(L, address);
+}
+
+static compiled_function *found_at(lua_State *L)
 {
     char error[ERROR_SIZE];
     const model *m = luaL_checkudata(L, 1, MODEL);
-    function *found;
+    compiled_function *found;
     if (!library_find(&m->library, luaL_checkstring(L, 2), &found, error, sizeof error))
         luaL_error(L, "%s", error);
     return found;
 }
 
-static uintptr_t call_with(function *called, const uintptr_t word[WORDS])
-{
-    return called(word[0], word[1], word[2], word[3], word[4], word[5], word[6], word[7], word[8], word[9]);
-}
-
 static uintptr_t called(lua_State *L)
 {
-    uintptr_t word[WORDS] = {0};
-    luaL_argcheck(L, lua_gettop(L) <= WORDS + 2, WORDS + 3, "too many arguments");
+    uintptr_t word[COMPILED_WORDS] = {0};
+    luaL_argcheck(L, lua_gettop(L) <= COMPILED_WORDS + 2, COMPILED_WORDS + 3, "too many arguments");
     for (int i = 3; i <= lua_gettop(L); ++i)
-        word[i - 3] = word_at(L, i);
-    return call_with(found_at(L), word);
+        word[i - 3] = compiled_word_at(L, i);
+    return compiled_call(found_at(L), word);
+}
+
+static int model_find(lua_State *L)
+{
+    compiled_push_function(L, found_at(L));
+    return 1;
+}
+
+static int model_blob(lua_State *L)
+{
+    lua_pushinteger(L, (lua_Integer)(uintptr_t)((const model *)luaL_checkudata(L, 1, MODEL))->blob.data);
+    return 1;
 }
 
 static int model_call(lua_State *L)
@@ -142,8 +184,8 @@ static int model_status(lua_State *L)
 }
 
 typedef struct {
-    function *called;
-    uintptr_t word[WORDS];
+    compiled_function *called;
+    uintptr_t word[COMPILED_WORDS];
     lua_Integer times;
     const char *wanted;
     size_t bytes;
@@ -155,7 +197,7 @@ static void *call_in_thread(void *argument)
     thread_calls *calls = argument;
     calls->same = true;
     for (lua_Integer i = 0; i < calls->times; ++i) {
-        call_with(calls->called, calls->word);
+        compiled_call(calls->called, calls->word);
         calls->same = calls->same && memcmp((const void *)calls->word[2], calls->wanted, calls->bytes) == 0; /* NOLINT */
     }
     return NULL;
@@ -173,9 +215,9 @@ static int model_together(lua_State *L)
     for (int i = 0; i < count; ++i) {
         list[i] = (thread_calls){.called = found_at(L), .times = luaL_checkinteger(L, 3)};
         list[i].wanted = luaL_checklstring(L, 4, &list[i].bytes);
-        for (int k = 0; k < WORDS; ++k, lua_pop(L, 1)) {
+        for (int k = 0; k < COMPILED_WORDS; ++k, lua_pop(L, 1)) {
             lua_rawgeti(L, 5 + i, k + 1);
-            list[i].word[k] = word_at(L, lua_gettop(L));
+            list[i].word[k] = compiled_word_at(L, lua_gettop(L));
         }
     }
     while (started < count && pthread_create(&threads[started], NULL, call_in_thread, &list[started]) == 0)
@@ -195,6 +237,8 @@ static int memory_free(lua_State *L)
     memory *of = luaL_checkudata(L, 1, MEMORY);
     if (of->guarded.pages)
         guard_free(&of->guarded);
+    else if (of->large && of->data)
+        munmap(of->data, of->bytes + !of->bytes);
     else
         free(of->data);
     *of = (memory){0};
@@ -203,16 +247,23 @@ static int memory_free(lua_State *L)
 
 static int make_memory(lua_State *L)
 {
-    static const char *const places[] = {"end", "start", "unaligned", NULL};
+    static const char *const places[] = {"end", "start", "unaligned", "large", NULL};
+    enum { LARGE = 3 };
     const size_t bytes = (size_t)luaL_checkinteger(L, 1), alignment = (size_t)luaL_optinteger(L, 3, MEMORY_ALIGNMENT);
     lua_settop(L, 3);
     memory *of = lua_newuserdatauv(L, sizeof *of, 0);
     *of = (memory){.bytes = bytes};
     luaL_setmetatable(L, MEMORY);
-    if (lua_isnoneornil(L, 2))
+    const int place = lua_isnoneornil(L, 2) ? -1 : luaL_checkoption(L, 2, NULL, places);
+    of->large = place == LARGE;
+    if (place < 0)
         of->data = aligned_memory(bytes);
-    else if (guard_create(&of->guarded, bytes, alignment, (guard_place)luaL_checkoption(L, 2, NULL, places)))
+    else if (of->large)
+        of->data = memory_of_large_pages(bytes);
+    else if (guard_create(&of->guarded, bytes, alignment, (guard_place)place))
         of->data = of->guarded.data;
+    if (of->large && of->data)
+        memset(of->data, 0, bytes); /* pages that were never written are all the same page of zeros */
     return of->data ? 1 : luaL_error(L, "not enough memory");
 }
 
@@ -324,7 +375,8 @@ int luaopen_compiled(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"open", open_}, {"memory", make_memory}, {"bytes", bytes_at},
                                          {"pack", pack},  {"unpack", unpack},      {NULL, NULL}};
-    static const luaL_Reg of_models[] = {{"call", model_call}, {"status", model_status}, {"together", model_together}, {NULL, NULL}};
+    static const luaL_Reg of_models[] = {{"call", model_call}, {"status", model_status}, {"together", model_together},
+                                         {"find", model_find}, {"blob", model_blob},     {NULL, NULL}};
     static const luaL_Reg of_memory[] = {{"write", memory_write},
                                          {"copy", memory_copy},
                                          {"read", memory_read},
@@ -337,5 +389,6 @@ int luaopen_compiled(lua_State *L)
     host_class(L, MODEL, model_close, of_models);
     host_class(L, MEMORY, memory_free, of_memory);
     luaL_newlib(L, functions);
+    prepared_open(L);
     return 1;
 }

@@ -21,6 +21,17 @@ function statistics.median(list)
     return #sorted > 0 and (sorted[(#sorted + 1) // 2] + sorted[#sorted // 2 + 1]) / 2 or nil
 end
 
+-- The value below which the share `part` of a list lies, between two of them where none is there. Leaves the list as it
+-- is.
+function statistics.quantile(list, part)
+    local sorted = table.move(list, 1, #list, 1, {})
+    table.sort(sorted)
+    local place = 1 + (#sorted - 1) * part
+    local below = math.floor(place)
+    local above = sorted[below + 1] or sorted[below]
+    return sorted[below] + (place - below) * (above - sorted[below])
+end
+
 -- The median of what was measured of the call `name`: µs by the clock "cpu" or "wall", or "share" of the CPU; nil: it
 -- was not timed.
 function statistics.of(samples, name, kind) return samples[name] and statistics.median(samples[name][kind]) end

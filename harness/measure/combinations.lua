@@ -92,7 +92,7 @@ function combinations.of_blocks(options)
         if word and not (dtype.go_together(row, types.blocks) and dtype.go_together(row, types.head)) then
             left_out[#left_out + 1] = one
         elseif not known[text] then
-            known[text], list[#list + 1] = true, one
+            known[text], list[#list + 1], one.words = true, one, text:match "^(.-)[ -]*$"
         end
         taken[word or ""] = taken[word or ""] or known[text]
     end

@@ -1,4 +1,5 @@
--- Runs the measuring process with a job (harness/measure/rows.h says of what) and reads what it found.
+-- Runs the measuring process with a job (harness/measure/prepare.lua and rounds.lua say of what), and reads what it
+-- found.
 local cpu = require "harness.base.cpu"
 local host = require "host"
 local isa = require "gen.isa.list"
@@ -6,6 +7,7 @@ local json = require "json"
 local locks = require "store"
 local one_of = require "gen.schema.one_of"
 local process = require "process"
+local setting = require "harness.measure.setting"
 
 local measure = {}
 
@@ -86,9 +88,24 @@ function measure.program()
     error(path .. ": is missing: bench and tune need it; build lookupc with cmake -DLOOKUPC_BENCH=ON", 0)
 end
 
+-- What a job says where it has not said it: one thread, an order that is drawn anew in each repetition.
+local function complete(job)
+    local usual = {
+        threads = 1,
+        min_time = setting.min_time(job.repetitions),
+        slices = 0,
+        order_seed = job.seed,
+        setup = {},
+    }
+    for key, value in pairs(usual) do
+        if job[key] == nil then job[key] = value end
+    end
+    return job
+end
+
 -- The samples by name and the context of the output. options: left, the seconds after which nil is returned instead,
--- those of waiting included; show_stderr: the process shows its progress and, if it fails, why, and nil is returned.
--- All else raises one line.
+-- those of waiting included; show_stderr: the process shows its progress and, if it fails, why, and nil is returned;
+-- raw: where all samples also go (harness/measure/raw.lua), with the facts of job.host. All else raises one line.
 function measure.run(job, options)
     local facts = cpu.describe()
     local env = environment(facts)
@@ -96,14 +113,15 @@ function measure.run(job, options)
     local directory = process.temporary_directory()
     job.vector_bytes = math.max(16, 4 * isa.get(facts.isa[#facts.isa]).lanes)
     local job_path, output_path = directory .. "/job.json", directory .. "/measured.json"
-    assert(host.write_file(job_path, assert(json.encode(job))))
+    job.raw = options.raw and directory .. "/raw.json"
+    assert(host.write_file(job_path, assert(json.encode(complete(job)))))
     local program = measure.program()
     env.OPENBLAS_NUM_THREADS = tostring(job.library_threads or job.threads)
     env.OMP_NUM_THREADS = env.OPENBLAS_NUM_THREADS
     local _ <close> = alone(stop)
     local left = stop and stop - process.clock()
     if left and left <= 0 then return nil end
-    local result = assert(process.run({ program, job_path, output_path, tostring(process.id()) }, {
+    local result = assert(process.run({ program, tostring(process.id()), host.tree or "", job_path, output_path }, {
         show_stderr = options.show_stderr,
         timeout = left,
         env = env,
@@ -111,7 +129,10 @@ function measure.run(job, options)
     if result.timed_out then return nil end
     if result.signal then error("the measuring process ended by signal " .. result.signal, 0) end
     if result.status ~= 0 and options.show_stderr then return nil end -- it has said why
-    if result.status ~= 0 then error(result.output:match("[^\n]+") or "the measuring process failed", 0) end
+    if result.status ~= 0 then
+        error((result.output:match "[^\n]+" or "the measuring process failed"):gsub("^lookupc: ", ""), 0)
+    end
+    if job.raw then options.raw:add(assert(host.read(job.raw))) end
     return samples_of(assert(host.read(output_path)), output_path)
 end
 

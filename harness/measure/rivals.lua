@@ -19,6 +19,20 @@ local function bytes_of(type) return dtype.get(type).bytes end
 -- How the measuring process calls a row.
 function rivals.name(row) return row.library .. "/" .. row.type end
 
+-- Adds to `job` the dense FFNs of `rows` at all batches. They take tokens of the memory "uniform", and those of one
+-- process have the same weights. The job says d, baseline_hidden, d_out.
+function rivals.add_dense(job, rows)
+    for _, row in ipairs(rows) do
+        for _, batch in ipairs(job.batches) do
+            local step = { baseline = "dense", library = row.library, type = row.type, x = "uniform", y = "y" }
+            step.d, step.hidden, step.d_out, step.seed = job.d, job.baseline_hidden, job.d_out, job.seed + 1
+            step.batch, step.threads = batch, job.threads
+            local name = "dense/" .. rivals.name(row) .. "/" .. batch
+            table.insert(job.calls, { name = name, threads = job.threads, tokens = batch, steps = { step } })
+        end
+    end
+end
+
 -- What a library ran as the call `name`, in its own words, as the measuring process noted it.
 function rivals.implementation(context, name) return context["implementation/" .. name] end
 
@@ -33,14 +47,6 @@ end
 function rivals.words(rival)
     return rival and rival.library and rival.type
         and rivals.through(rival.library .. " " .. rival.type, rival.implementation)
-end
-
-function rivals.names(rows)
-    local names = {}
-    for i, row in ipairs(rows) do
-        names[i] = rivals.name(row)
-    end
-    return names
 end
 
 -- The rows with the type `type` or a wider one: who takes rounding to `type` may take what rounds less.

@@ -17,6 +17,18 @@ end
 -- The seconds that a sample takes at least. One alone is for a glance: it is as short as those of limits then.
 function setting.min_time(repetitions) return repetitions > 1 and 0.05 or 0.01 end
 
+-- The row `name` of a compiled library in a job: `of` has its path, the blob that `bind` binds, and the bytes of the
+-- weights.
+function setting.library(name, of)
+    return {
+        name = name,
+        library = of.library,
+        blob = of.blob,
+        bind = of.bind,
+        weights_struct_bytes = of.weights_struct_bytes,
+    }
+end
+
 -- The token counts of --batch; raises one line for what cannot be measured.
 function setting.batches(text)
     local list = {}
@@ -37,17 +49,6 @@ function setting.one_and_many(most) return most > 1 and "1," .. math.min(512, mo
 function setting.caches_of(facts)
     local l2 = facts.l2 or 1 << 20
     return { l1d = facts.l1d or 32 << 10, l2 = l2, l3 = facts.l3 or l2 }
-end
-
-local limit_names = { "fma_gflops", "l1_gbytes", "l2_gbytes", "l3_gbytes", "memory_gbytes" }
-
--- The limits of this core as the measuring process found them.
-function setting.core_limits(context)
-    local limits = {}
-    for _, name in ipairs(limit_names) do
-        limits[name] = assert(tonumber(context[name]))
-    end
-    return limits
 end
 
 -- When, on what and with what the figures were measured: this CPU, the compiler with the flags of the instruction set

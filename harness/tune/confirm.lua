@@ -49,7 +49,7 @@ local function best_way(found, share)
 end
 
 -- What confirming what `sessions` will choose costs: seconds, those to be kept for it; before, those that come before
--- the first repetition; kernels and dense, those of one repetition of the kernels and of the dense FFNs `dense_names`.
+-- the first repetition; kernels and dense, those of one repetition of the kernels and of the dense FFNs `beside`.
 -- nil: no time is left for it.
 function confirm.plan(sessions)
     local s = sessions[1]
@@ -57,10 +57,10 @@ function confirm.plan(sessions)
     local made = made_of(s, nil)
     if not made then return nil end
     local runner, left = { made = made, regime = "both" }, s.left()
-    -- The costs beside the dense FFNs `dense_names`, nil: none.
-    local function probe(dense_names, seconds)
+    -- The costs beside the dense FFNs `beside`, nil: none.
+    local function probe(beside, seconds)
         local start, job = s.now(), round.job(s, { runner, runner }, s.batches, 1, 1, s.seed)
-        if dense_names then job.dense = dense_names end
+        rivals.add_dense(job, beside or {})
         local samples, context = measure.run(job, { left = seconds })
         if not samples then return nil end
         local dense, kernels, before = 0, 0, context and tonumber(context.whole_seconds) or s.now() - start
@@ -78,11 +78,11 @@ function confirm.plan(sessions)
             before = before,
             kernels = slower * kernels * (2 + #sessions) / 2,
             dense = slower * dense,
-            dense_names = dense_names,
+            beside = beside,
         }
     end
-    local dense_names = s.tuning.rivals and rivals.names(s.tuning.rivals)
-    local found = dense_names and probe(dense_names, probe_share * left) or probe(nil, s.left())
+    local beside = s.tuning.rivals
+    local found = beside and probe(beside, probe_share * left) or probe(nil, s.left())
     if not found then return nil end
     local making = 1.2 * made.seconds * #sessions
     local way = best_way(found, function(way) return way.share * left - making end)
@@ -217,7 +217,7 @@ function confirm.measure(sessions, results, plan)
     local left = first.left()
     local way = best_way(plan, function() return left / slack end) or ways[#ways]
     local job = round.job(first, runners, first.batches, 1, way.repetitions, first.seed)
-    if way.dense and plan.dense_names then job.dense = plan.dense_names end
+    rivals.add_dense(job, way.dense and plan.beside or {})
     local samples = measure.run(job, { left = first.left() })
     if not samples then return confirm.unconfirmed(sessions, results) end
     local control = ratio_of(first, samples, 2, first.batches, 1, 1)

@@ -189,6 +189,25 @@ export XDG_CACHE_HOME="$2"
     check.matches(result.output, "^tiny on ")
 end
 
+-- Every call of each model, with what Google Benchmark's compare.py reads.
+function test.bench_writes_what_google_benchmark_does()
+    local path = folder .. "/raw.json"
+    local words = with(quick_bench, "gen/models/tiny_skipless.lua", "--batch", "2", "--raw", path)
+    works(words)
+    local found, counts = assert(json.decode(assert(host.read(path)))), {}
+    check.equal({ found.context.executable, type(found.context.compiler) }, { "lookupc-measure", "string" })
+    for _, one in ipairs(found.benchmarks) do
+        counts[one.name] = (counts[one.name] or 0) + 1
+        check.equal({ one.run_type, one.time_unit, one.threads }, { "iteration", "ns", 1 })
+        check.equal(one.real_time > 0 and one.cpu_time > 0 and one.iterations > 0, true)
+    end
+    check.equal(counts["tiny/ffn/scalar_f32_f32_of_1_few/2/uniform_warm"], 1)
+    check.equal(counts["tiny_skipless/scalar/f32/fused/2"], 1)
+    check.equal(counts["tiny_skipless/scalar/f32/attention/openblas/2/0"], 1)
+    local none = folder .. "/none/raw.json"
+    refuses(1, "--raw: \"" .. none .. "\": there is no folder", with(quick_bench, "--raw", none))
+end
+
 function test.bench_of_several_threads()
     local words = with(quick_bench, "--threads", "2", "--batch", "1,100")
     local found = assert(json.decode(works(with(words, "--json"))))

@@ -44,15 +44,10 @@ end
 function measure.run(job)
     local found, times = {}, times_of(job.libraries)
     for _, call in ipairs(job.calls) do
-        local runner, batch = call.name:match "^ffn/r(%d+)/(%d+)/"
+        local runner = call.name:match "^ffn/r(%d+)/"
         local turns = call.turns or 1
         local count = (job.repetitions - (call.turn or 0) - 1) // turns + 1
-        found[call.name] = samples(tonumber(batch) * times[tonumber(runner)], count)
-    end
-    for _, library in ipairs(job.dense or {}) do
-        for _, batch in ipairs(job.batches) do
-            found[string.format("dense/%s/%d", library, batch)] = samples(20 * batch, job.repetitions)
-        end
+        found[call.name] = samples(call.tokens * (runner and times[tonumber(runner)] or 20), count)
     end
     return found, { timed_seconds = 0.001, whole_seconds = 0.001 }
 end

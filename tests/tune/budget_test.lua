@@ -113,7 +113,7 @@ local function simulated(o)
         for i, runner in ipairs(runners) do
             us[i] = choices(runner.made.plan) == default and 10 or 9
         end
-        return { us = us, batches = batches, count = count, repetitions = repetitions, dense = {} }
+        return { us = us, batches = batches, count = count, repetitions = repetitions, seed = 1, calls = {} }
     end
     local shop, made = {}, 0
     function shop.make(_, plans, _, left)
@@ -178,9 +178,9 @@ local function simulated(o)
                     add(name, batch * us, (job.repetitions - c) // job.count + 1)
                 end
             end
-            for _, library in ipairs(job.dense) do
-                add("dense/" .. library .. "/" .. batch, 1e6 * o.dense, job.repetitions)
-            end
+        end
+        for _, call in ipairs(job.calls) do
+            add(call.name, 1e6 * o.dense, job.repetitions)
         end
         local context = { whole_seconds = seconds, timed_seconds = seconds - o.start }
         return take(seconds, options.left) and samples or nil, context

@@ -25,6 +25,17 @@ function test.random_numbers_are_those_of_splitmix64()
     check.equal(seen, { true, true, true })
 end
 
+function test.a_quartile_lies_between_the_values_around_it()
+    local list = { 9, 1, 2, 3 }
+    check.equal(statistics.quantile(list, 0.25), 1.75)
+    check.equal(list, { 9, 1, 2, 3 })
+    check.equal({ statistics.quantile({ 3.0 }, 0.25), statistics.quantile({ 5, 1 }, 0.25) }, { 3.0, 2.0 })
+    -- long times do not move it
+    for _, factor in ipairs { 1, 100 } do
+        check.equal(statistics.quantile({ 50 * factor, 2, 10 * factor, 1, 40 * factor }, 0.25), 2.0)
+    end
+end
+
 function test.median_is_the_middle_and_leaves_the_list_alone()
     local list = { 5, 1, 9 }
     check.equal(statistics.median(list), 5.0)

@@ -6,8 +6,8 @@ local compile = require "harness.base.compile"
 local cost = require "gen.plan.cost"
 local cpu = require "harness.base.cpu"
 local integer = require "harness.families.lookup.integer"
-local jobs = require "harness.measure.job"
 local json = require "json"
+local limits = require "harness.measure.limits"
 local measure = require "harness.measure.measure"
 local misuse = require "gen.schema.misuse"
 local plan = require "gen.families.lookup.plan"
@@ -22,11 +22,13 @@ local bench = {}
 -- The measuring process' name for the rate of reading rows of plan `p`'s tables.
 local function rows_limit(p) return "random_rows_" .. p.tables.name .. "_gbytes" end
 
--- The limits of this core with random rows of plan `p`'s tables.
-local function limits_of(context, p)
-    local limits = setting.core_limits(context)
-    limits.random_rows_gbytes = assert(tonumber(context[rows_limit(p)]))
-    return limits
+-- The limits `measured` with random rows of plan `p`'s tables.
+local function limits_of(measured, p)
+    local own = { random_rows_gbytes = measured[rows_limit(p)] }
+    for name, rate in pairs(measured) do
+        if not name:find "^random_rows" then own[name] = rate end
+    end
+    return own
 end
 
 -- What a variant's kernels are called in the measuring process.
@@ -69,10 +71,10 @@ local function rival_call(row, batch) return "dense/" .. rivals.name(row) .. "/"
 -- One result for every build, variant and batch, from the medians of the samples. Of what runs on several threads wall
 -- time counts.
 local function results_of(builds, job, rows, kinds, samples, context)
-    local results, caches = {}, { l1d = job.sizes.l1d, l2 = job.sizes.l2, l3 = job.sizes.l3 }
+    local results, caches, measured = {}, setting.caches_of(cpu.describe()), limits.of(job, samples)
     local clock = job.threads > 1 and "wall" or "cpu"
     local function time(name, kind) return statistics.of(samples, name, kind) end
-    local function add(b, v, batch, limits)
+    local function add(b, v, batch, own_limits)
         local p = b.plan
         local stage, taken = plan.taken(v, batch)
         local regime = taken.name
@@ -84,7 +86,7 @@ local function results_of(builds, job, rows, kinds, samples, context)
             time("gather/" .. name, "cpu")
         local again = time("ffn_again/" .. name, clock)
         local work, sharing = plan.work(p, v, batch), plan.threads(stage, batch, job.threads)
-        local limit_us = cost.limit(work, limits, caches) / sharing
+        local limit_us = cost.limit(work, own_limits, caches) / sharing
         local share = time("ffn/" .. name .. "/uniform_warm", "share") / sharing
         local beside = rivals.beside(rows, ffn / batch, context, function(row)
             local call = rival_call(row, batch)
@@ -123,7 +125,7 @@ local function results_of(builds, job, rows, kinds, samples, context)
             project_gflops = work.projection_flops * 1e-3 * batch / project,
             limit_us = limit_us,
             limit_share = limit_us * batch / ffn,
-            random_rows_gbytes = limits.random_rows_gbytes,
+            random_rows_gbytes = own_limits.random_rows_gbytes,
             flop_per_byte = {
                 project = work.projection_flops * math.min(work.pass, batch) / work.projection_bytes,
                 gather = 2 * p.shape.slots * p.shape.d_out / work.row_bytes,
@@ -138,10 +140,10 @@ local function results_of(builds, job, rows, kinds, samples, context)
         }
     end
     for _, b in ipairs(builds) do
-        local limits = limits_of(context, b.plan)
+        local own_limits = limits_of(measured, b.plan)
         for _, v in ipairs(b.plan.variants) do
             for _, batch in ipairs(job.batches) do
-                add(b, v, batch, limits)
+                add(b, v, batch, own_limits)
             end
         end
     end
@@ -240,7 +242,7 @@ local function head_of(host_facts, cflags, results)
     )
 end
 
-local function notes_of(host_facts, limits, results)
+local function notes_of(host_facts, measured, results)
     local notes, threads, types = {}, results[1].threads, kinds_of(results, different_tables)
     notes[#notes + 1] = threads == 1
             and "us/token: medians of interleaved CPU times. GFLOP/s: projection and hash. GB/s: table rows read by \z
@@ -266,11 +268,11 @@ local function notes_of(host_facts, limits, results)
         "limit: the least us/token by what %s; of limit: limit over us/token. FMA %.0f GFLOP/s; reading L1 %.0f, \z
             L2 %.0f, L3 %.0f, memory %.0f, random rows %s GB/s.",
         threads == 1 and "this core was measured to do" or "the cores at work do, each as this one was measured to",
-        limits.fma_gflops,
-        limits.l1_gbytes,
-        limits.l2_gbytes,
-        limits.l3_gbytes,
-        limits.memory_gbytes,
+        measured.fma_gflops,
+        measured.l1_gbytes,
+        measured.l2_gbytes,
+        measured.l3_gbytes,
+        measured.memory_gbytes,
         table.concat(rows, ", ")
     )
     local worst, controls
@@ -292,9 +294,9 @@ local function notes_of(host_facts, limits, results)
 end
 
 -- What the measuring process is told to do.
-local function job_of(builds, rows, facts, options)
+local function job_of(builds, rows, options)
     local p = builds[1].plan
-    local job = jobs.of {
+    local job = {
         model = p.model.name,
         seed = options.seed,
         d = p.shape.d,
@@ -305,15 +307,11 @@ local function job_of(builds, rows, facts, options)
         repetitions = options.repetitions,
         stages = true,
         conditions = { { codes = "uniform", tables = "warm" } },
-        dense = rivals.names(rows),
-        limits = true,
-        sizes = setting.caches_of(facts),
     }
-    job.sizes.rows = {}
-    local known, variants = {}, {}
+    local known, variants, tables = {}, {}, {}
     for _, b in ipairs(builds) do
         if not known[b.plan.tables] then
-            table.insert(job.sizes.rows, {
+            table.insert(tables, {
                 name = rows_limit(b.plan),
                 row = b.plan.table_bytes // (b.plan.shape.h * b.plan.shape.rows),
                 table = b.plan.table_bytes,
@@ -337,7 +335,10 @@ local function job_of(builds, rows, facts, options)
             end
         end
     end
-    return timed_calls.add(job, variants)
+    timed_calls.add(job, variants)
+    rivals.add_dense(job, rows)
+    limits.add(job, setting.caches_of(cpu.describe()), tables)
+    return job
 end
 
 -- Times the builds, one or more of one model, each verified, in one run. Returns the report, beside rivals of these
@@ -350,9 +351,15 @@ function bench.run(builds, kinds, options)
     end
     if p.exact then return report_of_integers(integer.results(builds, options), host_facts {}, options) end
     local rows, mlps = rivals_of(builds, kinds), own_mlps_of(builds, kinds, options)
-    local job = job_of(builds, rows, facts, options)
+    local job = job_of(builds, rows, options)
     local own_rows = timed_calls.add_mlps(job, mlps, rival_call)
-    local samples, context = measure.run(job, { show_stderr = true })
+    job.host = host_facts {}
+    for _, b in ipairs(builds) do
+        for _, v in ipairs(b.plan.variants) do
+            job.host["schedule of " .. b.number .. " " .. v.isa.name] = v.schedule_text
+        end
+    end
+    local samples, context = measure.run(job, { show_stderr = true, raw = options.raw_file })
     if not samples then return nil end
     for _, own in ipairs(own_rows) do
         rows[#rows + 1] = own.row
@@ -361,17 +368,17 @@ function bench.run(builds, kinds, options)
             context[call], context["implementation/" .. call] = tostring(own.mlp.rel_err), own.mlp.isa
         end
     end
-    local limits = limits_of(context, p)
+    local measured = limits_of(limits.of(job, samples), p)
     local results, own = results_of(builds, job, rows, kinds, samples, context), host_facts(context)
     own.machine = runnable.machine(options)
     local made = report(results, {
         title = p.model.name .. ": LookupFFN against a dense FFN",
         head = head_of(own, options.cflags, results),
-        notes = notes_of(own, limits, results),
+        notes = notes_of(own, measured, results),
         host = own,
-        json = { host = own, limits = limits, results = json.array(results) },
+        json = { host = own, limits = measured, results = json.array(results) },
     })
-    made.parts = function() return bench_page.parts(own, limits, results) end
+    made.parts = function() return bench_page.parts(own, measured, results) end
     return made
 end
 

@@ -70,7 +70,7 @@ function integers.results(builds, options)
         local p, checked = b.plan, b.checked[b.plan.variants[1].isa.name .. "_all"]
         for _, batch in ipairs(options.batches) do
             local job = job_of(p, b.library, b.files.output)
-            local samples, shares = timed(job, batch, options.repetitions, options.callers)
+            local samples, shares = timed(p.model.name, job, batch, options)
             local share = statistics.median(shares)
             results[#results + 1] = {
                 model = p.model.name,

@@ -1,6 +1,6 @@
--- What the measuring process is told to do with compiled variants of a LookupFFN (harness/measure/rows.h).
+-- What the measuring process is told to do with compiled variants of a LookupFFN (harness/measure/prepare.lua).
 local blob = require "gen.plan.blob"
-local jobs = require "harness.measure.job"
+local setting = require "harness.measure.setting"
 
 local timed_calls = {}
 
@@ -16,7 +16,7 @@ local function stages_of(job, v, tokens, batch)
     local slots, tile, name = v.h * v.neighbours, v.tile, v.name
     local rest = "/" .. name .. "/" .. batch
     local function call(stage, places, ...)
-        table.insert(job.calls, { name = stage .. rest, places = places, steps = { ... } })
+        table.insert(job.calls, { name = stage .. rest, tokens = batch, places = places, steps = { ... } })
     end
     local function step(stage, arguments, chunk)
         local count = chunk and batch
@@ -91,14 +91,15 @@ function timed_calls.add(job, variants)
     for _, v in ipairs(variants) do
         scratch = math.max(scratch, v.scratch_bytes)
     end
+    job.libraries, job.setup, job.calls = {}, {}, {}
     job.memory = {
         { name = "uniform", bytes = 4 * tokens * first.d, fill = "normal" },
-        { name = "skewed", bytes = 4 * tokens * first.d, fill = "skewed", width = first.d },
+        { name = "skewed", bytes = 4 * tokens * first.d, fill = "skewed", number = first.d },
         { name = "y", bytes = 4 * largest * first.d_out },
         { name = "scratch", bytes = scratch },
     }
     for i, v in ipairs(variants) do
-        job.libraries[i] = jobs.library(v.name, v)
+        job.libraries[i] = setting.library(v.name, v)
         job.libraries[i].weights_of = job.alike and of_blob[v.blob] or nil
         of_blob[v.blob] = of_blob[v.blob] or v.name
         if job.stages then add_codes(job, v, tokens) end
@@ -112,6 +113,7 @@ function timed_calls.add(job, variants)
                     cold = cold,
                     turn = job.take_turns and c - 1 or 0,
                     turns = job.take_turns and #job.conditions or 1,
+                    tokens = batch,
                     alike = job.alike and condition.tables .. "/" .. batch or nil,
                     steps = {
                         {

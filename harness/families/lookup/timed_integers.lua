@@ -1,29 +1,31 @@
--- Times compiled integer kernels in the measuring process (harness/measure/rows.h).
-local jobs = require "harness.measure.job"
+-- Times compiled integer kernels in the measuring process (harness/measure/prepare.lua).
 local measure = require "harness.measure.measure"
+local setting = require "harness.measure.setting"
 
--- Microseconds a token and CPU time over wall time of each repetition, of a job of harness/verify/integer.lua: callers
--- at a time, each with `tokens` tokens and scratch of its own; of one CPU time counts, of several wall time.
-return function(job, tokens, repetitions, callers)
+-- Microseconds a token and CPU time over wall time of each repetition, of a job of harness/verify/integer.lua of the
+-- model `name`: options.callers at a time, each with `tokens` tokens and scratch of its own; of one CPU time counts, of
+-- several wall time.
+return function(name, job, tokens, options)
     local step = { library = "kernels", ["function"] = job.ffn, arguments = { "weights", "x", "y", tokens, "scratch" } }
-    local timed = jobs.of {
-        model = "integers",
+    local call, callers = "ffn/" .. tokens, options.callers
+    local timed = {
+        model = name,
         seed = 1,
         threads = callers,
         library_threads = 1, -- of each caller
-        repetitions = repetitions,
+        repetitions = options.repetitions,
         memory = {
             { name = "x", bytes = 2 * tokens * job.d, fill = "units" },
             { name = "y", bytes = 4 * tokens * job.d_out, copies = callers },
             { name = "scratch", bytes = job.scratch_bytes, copies = callers },
         },
-        libraries = { jobs.library("kernels", job) },
-        calls = { { name = "ffn", callers = callers, steps = { step } } },
+        libraries = { setting.library("kernels", job) },
+        calls = { { name = call, tokens = tokens, callers = callers, steps = { step } } },
     }
-    local samples = measure.run(timed, {})
-    local times, shares = samples.ffn[callers > 1 and "wall" or "cpu"], {}
+    local samples = measure.run(timed, { raw = options.raw_file })
+    local times, shares = samples[call][callers > 1 and "wall" or "cpu"], {}
     for i, time in ipairs(times) do
-        times[i], shares[i] = time / (tokens * callers), samples.ffn.share[i] / callers
+        times[i], shares[i] = time / (tokens * callers), samples[call].share[i] / callers
     end
     return times, shares
 end

@@ -2,7 +2,6 @@
 local compile = require "harness.base.compile"
 local cpus = require "harness.base.cpus"
 local integer_sums = require "gen.families.lookup.integer_sums"
-local jobs = require "harness.measure.job"
 local packed = require "harness.families.lookup.packed"
 local plan = require "gen.families.lookup.plan"
 local rivals = require "harness.measure.rivals"
@@ -75,7 +74,7 @@ end
 
 function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds_a_sample)
     local p, variants = runners[1].made.plan, {}
-    local job = jobs.of {
+    local job = {
         model = p.model.name,
         d = p.shape.d,
         d_out = p.shape.d_out,
@@ -86,8 +85,7 @@ function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds
         repetitions = repetitions,
         min_time = seconds_a_sample,
         slices = 4,
-        draw_order = order_seed ~= nil,
-        order_seed = order_seed or 0,
+        order_seed = order_seed or false,
         conditions = table.move(tuning.conditions, 1, count, 1, {}),
         take_turns = true,
         alike = true,

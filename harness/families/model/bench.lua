@@ -17,7 +17,6 @@ local combinations = require "harness.measure.combinations"
 local compile = require "harness.base.compile"
 local cpu = require "harness.base.cpu"
 local execute = require "harness.families.model.execute"
-local jobs = require "harness.measure.job"
 local measure = require "harness.measure.measure"
 local request = require "gen.request.request"
 local setting = require "harness.measure.setting"
@@ -36,10 +35,12 @@ function bench.run(path, options)
         for _, isa in ipairs(execute.timed_sets(m, own)) do
             local made = kind.made(run, isa, own)
             local job = kind.job(run, made, own)
-            job.model, job.seed, job.repetitions = m.name, own.seed, own.repetitions
-            local samples, context = measure.run(jobs.of(job), { show_stderr = true })
-            if not samples then return nil end
             local flags = compile.threaded(made.plan, options.cflags, options.threads or 1)
+            job.model = table.concat({ m.name, isa.name, own.words }, "/")
+            job.seed, job.repetitions = own.seed, own.repetitions
+            job.host = setting.host_facts(facts, isa, options.cc, flags, {})
+            local samples, context = measure.run(job, { show_stderr = true, raw = options.raw_file })
+            if not samples then return nil end
             printed.host = printed.host or setting.host_facts(facts, isa, options.cc, flags, context)
             kind.add(run, made, samples, context, own)
         end

@@ -10,6 +10,7 @@ local packing = require "gen.families.packing"
 local plan = require "gen.families.model.plan"
 local process = require "process"
 local request = require "gen.request.request"
+local limits = require "harness.measure.limits"
 local rivals = require "harness.measure.rivals"
 local rules = require "gen.families.model.model"
 local setting = require "harness.measure.setting"
@@ -169,18 +170,86 @@ local function attention_name(name, of) return string.format("%s/%d/%d", name, o
 
 -- Adds the calls `calls` of attention alone to `job`, by lookupc and through other libraries.
 local function add_attention_calls(job, b, calls)
+    local s, layers, last, tokens = b.plan.shape, b.attention.shape.layers, 1, 1
     for _, of in ipairs(calls) do
         for _, name in ipairs { "attention", b.exact and "exact_attention" } do
             local row = timed_calls.call(job, b.entries[name], attention_name(name, of), of.tokens, of.position)
             table.insert(job.calls, row)
         end
         for _, library in ipairs(libraries) do
-            table.insert(job.attention_calls, {
+            table.insert(job.calls, {
                 name = attention_name("attention/" .. library, of),
-                library = library,
+                callers = job.threads,
                 tokens = of.tokens,
-                position = of.position,
+                steps = {
+                    {
+                        baseline = "attention",
+                        library = library,
+                        type = "f32",
+                        heads = s.heads,
+                        kv_heads = s.kv_heads,
+                        width = s.width,
+                        layers = layers,
+                        causal = s.causal,
+                        tokens = of.tokens,
+                        position = of.position,
+                        q = "q",
+                        keys = "keys",
+                        y = "y",
+                    },
+                },
             })
+        end
+        last, tokens = math.max(last, of.position + of.tokens), math.max(tokens, of.tokens)
+    end
+    local function memory(name, count)
+        table.insert(job.memory, { name = name, bytes = 4 * count, fill = "normal", large = true })
+    end
+    memory("keys", 2 * layers * last * s.kv_heads * s.width)
+    memory("q", tokens * s.heads * s.width)
+end
+
+-- Adds to `job` the products of the blocks of plan `p` of so many tokens through other libraries: those of `rows`.
+local function add_products(job, p, rows, batches)
+    local inputs, outputs, most = 1, 1, math.max(table.unpack(batches))
+    for i, map in ipairs(p.maps) do
+        inputs, outputs = math.max(inputs, map.inputs), math.max(outputs, map.outputs)
+        for layer = 1, p.shape.layers do
+            table.insert(job.memory, {
+                name = string.format("matrix %d of %d", i, layer),
+                bytes = 4 * map.inputs * map.outputs,
+                fill = "normal",
+                number = 1.0 / map.inputs,
+                large = true,
+            })
+        end
+    end
+    table.insert(job.memory, { name = "products x", bytes = 4 * most * inputs, fill = "uniform", large = true })
+    table.insert(
+        job.memory,
+        { name = "products y", bytes = 4 * most * outputs, copies = job.threads, large = true }
+    )
+    for _, tokens in ipairs(batches) do
+        for _, row in ipairs(rows) do
+            local steps = {}
+            for layer = 1, p.shape.layers do
+                for i, map in ipairs(p.maps) do
+                    steps[#steps + 1] = {
+                        baseline = "product",
+                        optional = row.type ~= "f32",
+                        library = row.library,
+                        type = row.type,
+                        inputs = map.inputs,
+                        outputs = map.outputs,
+                        tokens = tokens,
+                        weights = string.format("matrix %d of %d", i, layer),
+                        x = "products x",
+                        y = "products y",
+                    }
+                end
+            end
+            local name = product_name(row, tokens)
+            table.insert(job.calls, { name = name, callers = job.threads, tokens = tokens, steps = steps })
         end
     end
 end
@@ -190,7 +259,7 @@ local entry_names =
 
 -- The attention of `made` is timed once for each type that it depends on.
 function bench.job(run, b, options)
-    local p, s, list = b.plan, b.plan.shape, json.array
+    local p, s = b.plan, b.plan.shape
     local key = table.concat({ p.variants[1].isa.name, b.attention.shape.cache.type.name, p.activations.name }, " ")
     b.with_attention, run.known[key] = not run.known[key], true
     b.rows = rivals_of(p, run.kinds)
@@ -199,16 +268,6 @@ function bench.job(run, b, options)
     local job = {
         threads = options.callers,
         library_threads = 1, -- of each caller
-        limits = b.with_attention,
-        sizes = b.with_attention and run.caches or nil,
-        heads = s.heads,
-        kv_heads = s.kv_heads,
-        width = s.width,
-        layers = b.attention.shape.layers,
-        causal = s.causal,
-        products = list {},
-        product_calls = list {},
-        attention_calls = list {},
     }
     local tokens, entries = filled, {}
     for _, of in ipairs(attention) do
@@ -228,11 +287,6 @@ function bench.job(run, b, options)
     local function call(name, entry, count, position)
         table.insert(job.calls, timed_calls.call(job, b.entries[entry], name, count, position))
     end
-    for _ = 1, s.layers do
-        for _, map in ipairs(p.maps) do
-            table.insert(job.products, { inputs = map.inputs, outputs = map.outputs })
-        end
-    end
     for i, count in ipairs(options.batches) do
         call("fused/" .. count, "fused", count, options.position)
         -- A/A control: how far apart two figures for the same code are
@@ -241,22 +295,17 @@ function bench.job(run, b, options)
         if b.exact then call("exact/" .. count, "exact", count, options.position) end
         if #p.maps > 0 then
             call("products/" .. count, "products", count, options.position)
-            for _, row in ipairs(b.rows) do
-                table.insert(job.product_calls, {
-                    name = product_name(row, count),
-                    library = row.library,
-                    type = row.type,
-                    tokens = count,
-                })
-            end
         end
     end
-    add_attention_calls(job, b, attention)
+    if #p.maps > 0 then add_products(job, p, b.rows, options.batches) end
     local bytes = math.min(timed_parts.weight_bytes(p), p.packed_bytes)
     table.insert(job.calls, timed_calls.read(job, "read/weights", bytes, "blob", b.entries.fused))
     if b.with_attention then
         local read = cache_read(b.attention, p.model.attention.context)
         table.insert(job.calls, timed_calls.read(job, "read/cache", read, "cache"))
+        add_attention_calls(job, b, attention)
+        limits.add(job, run.caches, {})
+        run.limited = run.limited or job
     end
     return job
 end
@@ -378,7 +427,7 @@ local function add_attention(run, b, samples, context, options)
 end
 
 function bench.add(run, b, samples, context, options)
-    run.printed.limits = run.printed.limits or setting.core_limits(context)
+    run.printed.limits = run.printed.limits or limits.of(run.limited, samples)
     add_results(run, b, samples, context, options)
     if b.with_attention then add_attention(run, b, samples, context, options) end
 end
@@ -470,7 +519,7 @@ function bench.head(run, setting_text)
 end
 
 function bench.notes(run)
-    local limits, results = run.printed.limits, run.results
+    local measured, results = run.printed.limits, run.results
     local products, narrower = with_products(results), false
     local notes = {
         (results[1].threads == 1 and "us/token: medians of interleaved CPU times." or string.format(
@@ -498,11 +547,11 @@ function bench.notes(run)
         is not seen."
     notes[#notes + 1] = string.format(
         "limits of this core: FMA %.0f GFLOP/s; reading L1 %.0f, L2 %.0f, L3 %.0f, memory %.0f GB/s.",
-        limits.fma_gflops,
-        limits.l1_gbytes,
-        limits.l2_gbytes,
-        limits.l3_gbytes,
-        limits.memory_gbytes
+        measured.fma_gflops,
+        measured.l1_gbytes,
+        measured.l2_gbytes,
+        measured.l3_gbytes,
+        measured.memory_gbytes
     )
     notes[#notes + 1] = string.format(
         "A/A control: the same blocks at %d tokens measured twice differ by %s%.1f %%.",
@@ -528,7 +577,6 @@ function bench.start(path, m, options)
         end
     end
     local caches, results, attention = setting.caches_of(cpu.describe()), json.array {}, json.array {}
-    caches.rows = json.array {}
     return {
         path = path,
         model = m,

@@ -67,7 +67,7 @@ local function calls_of(p, lengths)
     return list
 end
 
--- The model of plan `p` as the job names it: what harness/measure/rows.h wants of a library, and how it is called.
+-- The model of plan `p` as the job names it: what harness/measure/prepare.lua wants of a library, and how it is called.
 local function described(p, name, path, blob, threads)
     local function shared(of) return threads > 1 and p.names.openmp(of) or of end
     local entry = timed_calls.entry(p, name, path, blob)
@@ -115,7 +115,7 @@ end
 -- Appends to `job` the row called `name` of the call `of` of an entry.
 local function add_call(job, entry, name, of, threads)
     local p, names = entry.plan, entry.plan.names
-    local row = { name = name, places = turns, threads = threads }
+    local row = { name = name, places = turns, threads = threads, tokens = of.tokens * of.sequences }
     local function memory(kind, bytes)
         table.insert(job.memory, { name = kind .. name, bytes = bytes, large = true })
         return kind .. name
@@ -125,7 +125,7 @@ local function add_call(job, entry, name, of, threads)
     end
     local walked = { memory = "ids", place = 4 }
     if of.what == "encode" then
-        local offsets = { name = "offsets " .. name, bytes = 8 * (of.sequences + 1), fill = "sizes", sizes = {} }
+        local offsets = { name = "offsets " .. name, bytes = 8 * (of.sequences + 1), sizes = {} }
         for i = 0, of.sequences do
             offsets.sizes[i + 1] = i * of.tokens
         end
@@ -160,8 +160,8 @@ function bench.job(run, made, options)
         threads = options.threads,
         libraries = {},
         memory = {},
-        setup = json.array {},
-        calls = json.array {},
+        setup = {},
+        calls = {},
     }
     local calls, tokens, values, state, scratch = made.calls, 1, 1, 1, 1
     for i, entry in ipairs(made.entries) do
@@ -173,8 +173,8 @@ function bench.job(run, made, options)
             values = math.max(values, (p.causal and 1 or of.tokens * of.sequences) * p.widths.out)
         end
     end
-    local function memory(name, bytes, fill, below)
-        table.insert(job.memory, { name = name, bytes = bytes, fill = fill, below = below, large = true })
+    local function memory(name, bytes, fill, number)
+        table.insert(job.memory, { name = name, bytes = bytes, fill = fill, number = number, large = true })
     end
     memory("ids", 4 * (tokens + turns), "ids", run.model.vocab)
     memory("y", 4 * values)

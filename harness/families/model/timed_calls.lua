@@ -1,9 +1,8 @@
--- What the measuring process is told to do with compiled blocks (harness/measure/rows.h).
+-- What the measuring process is told to do with compiled blocks (harness/measure/prepare.lua).
 local compile = require "harness.base.compile"
 local host = require "host"
-local jobs = require "harness.measure.job"
-local json = require "json"
 local process = require "process"
+local setting = require "harness.measure.setting"
 local timed_parts = require "harness.families.model.timed_parts"
 local verify = require "harness.families.model.verify"
 
@@ -27,7 +26,7 @@ end
 -- nil: the one of most entries.
 function timed_calls.entry(p, name, library, blob, cache)
     local of = { library = library, blob = blob, bind = p.names.bind, weights_struct_bytes = p.weights_struct_bytes }
-    return { library = jobs.library(name, of), plan = p, cache = cache or "cache" }
+    return { library = setting.library(name, of), plan = p, cache = cache or "cache" }
 end
 
 -- Lists for `job`, with `threads` callers at a time: memory for the entries `entries`, d wide, for calls of up to
@@ -44,7 +43,7 @@ function timed_calls.add(job, entries, d, tokens, cache_bytes)
         own("cache", cache_bytes),
         own("scratch", scratch),
     }
-    job.libraries, job.setup, job.calls, job.d = {}, json.array {}, {}, d
+    job.libraries, job.setup, job.calls, job.d = {}, {}, {}, d
     for i, entry in ipairs(entries) do
         job.libraries[i] = entry.library
     end
@@ -58,7 +57,7 @@ local function offsets_of(job, tokens, length)
         sizes[#sizes + 1] = at
     end
     sizes[#sizes + 1] = tokens
-    job.memory[#job.memory + 1] = { name = name, bytes = 8 * #sizes, fill = "sizes", sizes = sizes }
+    job.memory[#job.memory + 1] = { name = name, bytes = 8 * #sizes, sizes = sizes }
     return name, #sizes - 1
 end
 
@@ -77,6 +76,7 @@ function timed_calls.call(job, entry, name, tokens, position)
         name = name,
         places = turns,
         callers = job.threads,
+        tokens = tokens,
         alike = job.alike and tokens .. "/" .. position or nil,
         steps = { { library = own, ["function"] = timed_parts.call(p), status = true, arguments = arguments } },
     }

@@ -2,7 +2,6 @@
 -- transformer of the run of equal blocks with most weights. harness/families/list.lua says what the fields mean.
 local blob = require "gen.plan.blob"
 local dtype = require "gen.plan.dtype"
-local jobs = require "harness.measure.job"
 local layout = require "gen.families.model.blocks.layout"
 local memory = require "gen.families.model.memory"
 local misuse = require "gen.schema.misuse"
@@ -73,14 +72,13 @@ end
 -- Tokens from position t.position on, 0, if absent; all share one cache.
 function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds_a_sample)
     local p = runners[1].made.plan
-    local job = jobs.of {
+    local job = {
         model = p.model.name,
         seed = t.seed,
         repetitions = repetitions,
         min_time = seconds_a_sample,
         slices = 4,
-        draw_order = order_seed ~= nil,
-        order_seed = order_seed or 0,
+        order_seed = order_seed or false,
         alike = true,
     }
     local entries = {}

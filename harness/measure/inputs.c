@@ -1,0 +1,131 @@
+/* The Lua module `inputs`: what timed calls read, and functions of our own for prepared calls.
+
+   inputs.fill(memory, kind, seed[, number]) writes all of a memory. kind: "normal", numbers of deviation `number`, 1 if absent; "uniform",
+   from 0 to 1; "skewed", tokens of `number` floats such as text has; "units", int16 of integer kernels; "ids", int32 below `number`;
+   "order", uint32 in an order without a pattern, each once, then the first `number` of them again.
+
+   Addresses of functions: inputs.copy(to, from, bytes); inputs.tile and inputs.by_token, see below; fma(operations); stream(memory, bytes,
+   times) reads in one stream, read(memory, bytes), rounded down to a multiple of 2048, in four side by side, to which memory gives more;
+   rows(memory, row, order, count, ahead) reads rows of `row` bytes, whole lines, and prefetches the one that is `ahead` further on;
+   strips(memory, row, order, count, together) reads them in strips, the first ones of so many rows, then the second ones, and so on. */
+#include "harness/measure/modules.h"
+
+#include "gen/weights/random.h"
+#include "harness/base/lua_compiled.h"
+#include "harness/base/memory.h"
+
+#include <lauxlib.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Numbers of large memory repeat: only their making would take long. */
+static void fill_normal(float *numbers, size_t count, random_state *random, double deviation)
+{
+    const size_t period = (1 << 20) - 7;
+    random_fill(random, numbers, smaller(count, period), 0.0, deviation);
+    for (size_t done = period; done < count; done += period)
+        memcpy(numbers + done, numbers, smaller(period, count - done) * sizeof *numbers);
+}
+
+/* Inputs such as text has: frequent tokens, each `width` numbers, come again and again, each time a little different. */
+static void fill_skewed(lua_State *L, float *numbers, size_t count, size_t width, random_state random)
+{
+    enum { KINDS = 1024 }; /* the k-th most frequent one is k times rarer than the first: Zipf's law */
+    const double difference = 0.1;
+    float *kinds = lua_newuserdatauv(L, KINDS * width * sizeof *kinds, 0);
+    random_fill(&random, kinds, KINDS * width, 0.0, 1.0);
+    random_fill(&random, numbers, count, 0.0, difference);
+    for (size_t at = 0; at + width <= count; at += width) {
+        const size_t place = (size_t)exp(random_uniform(&random) * log((double)KINDS));
+        const float *from = kinds + (smaller(place, KINDS) - 1) * width;
+        for (size_t i = 0; i < width; ++i)
+            numbers[at + i] += from[i];
+    }
+}
+
+/* Fisher and Yates: no number comes back before all others were there. */
+static void fill_order(uint32_t *order, size_t count, size_t again, random_state random)
+{
+    for (size_t i = 0; i < count - again; ++i) {
+        const size_t other = random_bits(&random) % (i + 1);
+        order[i] = order[other];
+        order[other] = (uint32_t)i;
+    }
+    memcpy(order + count - again, order, again * sizeof *order);
+}
+
+static int fill(lua_State *L)
+{
+    enum kind { NORMAL, UNIFORM, SKEWED, UNITS, IDS, ORDER };
+    static const char *const kinds[] = {"normal", "uniform", "skewed", "units", "ids", "order", NULL};
+    size_t bytes;
+    void *data = compiled_memory_at(L, 1, &bytes);
+    float *numbers = data;
+    const size_t count = bytes / sizeof *numbers;
+    const int kind = luaL_checkoption(L, 2, NULL, kinds);
+    random_state random = random_seed((uint64_t)luaL_checkinteger(L, 3));
+    if (kind == NORMAL)
+        fill_normal(numbers, count, &random, luaL_optnumber(L, 4, 1.0));
+    else if (kind == SKEWED)
+        fill_skewed(L, numbers, count, (size_t)luaL_checkinteger(L, 4), random);
+    else if (kind == ORDER)
+        fill_order(data, count, (size_t)luaL_checkinteger(L, 4), random);
+    for (size_t i = 0; kind == UNIFORM && i < count; ++i)
+        numbers[i] = (float)random_uniform(&random);
+    for (size_t i = 0; kind == UNITS && i < bytes / sizeof(int16_t); ++i)
+        ((int16_t *)data)[i] = (int16_t)fmin(fmax(4096.0 * random_normal(&random), -32768.0), 32767.0);
+    for (size_t i = 0; kind == IDS && i < count; ++i)
+        ((int32_t *)data)[i] = (int32_t)(random_bits(&random) % (uint64_t)luaL_checkinteger(L, 4));
+    return 0;
+}
+
+static uintptr_t copy(void *to, const void *from, size_t bytes)
+{
+    memcpy(to, from, bytes);
+    return 0;
+}
+
+/* Lays codes and scores [tokens][slots] out as a tile [slots][width]: warm in cache, as a projection leaves them. About 0.6 ns a token and
+   slot; to read them from a tile kept for each call would cost more, for it would be cold. */
+static uintptr_t tile(uint16_t *to_code, float *to_score, const uint16_t *from_code, const float *from_score, size_t tokens, size_t slots,
+                      size_t width)
+{
+    for (size_t lane = 0; lane < tokens; ++lane) {
+        for (size_t slot = 0; slot < slots; ++slot) {
+            to_code[slot * width + lane] = from_code[lane * slots + slot];
+            to_score[slot * width + lane] = from_score[lane * slots + slot];
+        }
+    }
+    return 0;
+}
+
+/* The other way round, of tiles one behind the other. */
+static uintptr_t by_token(uint16_t *to_code, float *to_score, const uint16_t *from_code, const float *from_score, size_t tokens,
+                          size_t slots, size_t width)
+{
+    for (size_t token = 0; token < tokens; ++token) {
+        for (size_t slot = 0; slot < slots; ++slot) {
+            const size_t from = (token / width * slots + slot) * width + token % width;
+            to_code[token * slots + slot] = from_code[from];
+            to_score[token * slots + slot] = from_score[from];
+        }
+    }
+    return 0;
+}
+
+int luaopen_inputs(lua_State *L)
+{
+    lua_newtable(L);
+    lua_pushcfunction(L, fill);
+    lua_setfield(L, -2, "fill");
+    compiled_push_function(L, (compiled_function *)(void (*)(void))copy);
+    lua_setfield(L, -2, "copy");
+    compiled_push_function(L, (compiled_function *)(void (*)(void))tile);
+    lua_setfield(L, -2, "tile");
+    compiled_push_function(L, (compiled_function *)(void (*)(void))by_token);
+    lua_setfield(L, -2, "by_token");
+    limits_add_functions(L);
+    return 1;
+}
