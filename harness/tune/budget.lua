@@ -4,6 +4,7 @@
 -- The costs of a race:
 --   build    seconds that compiling and verifying one candidate takes, beside others
 --   sample   seconds of one sample: of one candidate, at all batches, in one condition
+--   screen   how much of that a sample of halving takes; 1 if nothing is said
 --   start    seconds that a measuring process takes before it times; 0 if nothing is said
 --   prove    seconds of verifying the winner thoroughly; 0 if nothing is said
 --   listed   candidates that there are, beside the default
@@ -25,7 +26,7 @@ local beside_finalists = 5 -- the default, its twin, and the three that a new pr
 function budget.seconds(costs, count)
     local start, finalists, halved = costs.start or 0, race.rules.finalists, 0
     if count > finalists then
-        halved = costs.sample * halving * count + start * 2 * math.ceil(count / race.rules.round)
+        halved = costs.sample * (costs.screen or 1) * halving * count + start * 2 * math.ceil(count / race.rules.round)
     end
     local finals = costs.sample * final * (math.min(count, finalists) + beside_finalists)
         + start * (race.rules.least + 1)

@@ -14,6 +14,7 @@
 --       prove        optional: (name) -> nil, or why the winner of the finals is wrong, or false: no time was left
 --       proving      optional: seconds that this takes
 --       sample       optional: seconds that a sample takes, as long as none was measured
+--       screen       optional: how much of a sample one of halving takes; 1 if absent
 --       left()       seconds that may still be spent; in a run that goes on, as if nothing had been spent before
 --       known(round)  optional: the times of a round that an earlier run has logged and the seconds that it took, or
 --                     nil
@@ -81,10 +82,10 @@ Race.__index = Race
 
 function Race:left() return self.options.left() - self.replayed end
 
--- Seconds that `runners` of `repetitions` each will take, by what was measured so far.
-function Race:seconds(runners, repetitions)
+-- Seconds that `runners` of `repetitions` each will take, by what was measured so far; screen: in halving.
+function Race:seconds(runners, repetitions, screen)
     local sample = self.measured > 0 and self.spent / self.measured or self.options.sample or 0
-    return runners * repetitions * sample
+    return runners * repetitions * sample * (screen or 1)
 end
 
 -- Seconds of the least finals and their confirmation, and a little more: the estimate is one.
@@ -126,7 +127,8 @@ function Race:run(phase, rung, number, names, repetitions)
         seconds = before - self.options.left()
     end
     if seconds > 0 then
-        self.spent, self.measured = self.spent + seconds, self.measured + #names * repetitions
+        local samples_of_all = #names * repetitions * (phase == "halving" and self.screen or 1)
+        self.spent, self.measured = self.spent + seconds, self.measured + samples_of_all
     end
     local good = {}
     for _, name in ipairs(names) do
@@ -260,7 +262,7 @@ function Race:halve(names)
             local number, few =
                 (first - 1) // rules.round + 1,
                 table.move(names, first, math.min(first + rules.round - 1, #names), 1, {})
-            in_time = in_time and self:left() > self:seconds(#few + 2, repetitions) + self:reserve(rung)
+            in_time = in_time and self:left() > self:seconds(#few + 2, repetitions, self.screen) + self:reserve(rung)
             local out
             out, in_time = self:halving_round(rung, number, few, repetitions, found, in_time)
             for _, name in ipairs(few) do
@@ -276,7 +278,7 @@ function Race:halve(names)
         local next_repetitions = math.min((rung > 1 and 2 or 1) * repetitions, rules.most)
         -- a half, or where time is short, a third; rungs of halves take about twice as long as the first of them
         local half = (#rest + 1) // 2
-        local short = self:left() < self:reserve(rung + 1) + 2 * self:seconds(half, next_repetitions)
+        local short = self:left() < self:reserve(rung + 1) + 2 * self:seconds(half, next_repetitions, self.screen)
         local share = in_time and math.max(rules.finalists, short and (#rest + 2) // 3 or half) or rules.finalists
         local keep = math.min(share, math.max(2, self:within_reach(rest, found)))
         local why = keep < share and "too far behind the fastest"
@@ -600,6 +602,7 @@ function race.run(options)
         options = options,
         rules = rules,
         seed = options.seed or 1,
+        screen = options.screen or 1,
         default = options.candidates[1].name,
         by_name = {},
         right = {}, -- by name: what was verified thoroughly

@@ -9,6 +9,17 @@ local round = {}
 
 round.seconds_a_sample = 0.012
 
+local most_screened = 512 -- tokens of a call that halving times: longer ones take most of the time and rank alike
+
+-- Those of `batches` that halving times.
+function round.screened(batches)
+    local list = { batches[1] }
+    for i = 2, #batches do
+        if batches[i] <= most_screened then list[i] = batches[i] end
+    end
+    return list
+end
+
 -- A job that times runners { made, regime }, called r1, r2, …, at `batches` tokens, in repetitions that take turns in
 -- the first `count` of the conditions; `t` says with what: files, threads, seed, sweep_bytes, tuning (the family's
 -- hooks, see harness/families/list.lua).
@@ -109,11 +120,11 @@ local function keep_times(t, samples, i, one, h, repetitions, seconds)
     end)
 end
 
--- Notes whether other work shared the core of a process with `count` runners.
-local function note_load(t, samples, count)
+-- Notes whether other work shared the core of a process with `count` runners, at `batch` tokens.
+local function note_load(t, samples, count, batch)
     t.rounds = (t.rounds or 0) + 1
     if t.threads > 1 then return end
-    local own = samples[string.format("ffn/r%d/%d/uniform_warm", count, t.batches[#t.batches])]
+    local own = samples[string.format("ffn/r%d/%d/uniform_warm", count, batch)]
     if statistics.contended(own.cpu, own.wall) then t.contended = (t.contended or 0) + 1 end
 end
 
@@ -140,36 +151,38 @@ end
 -- known, the records of an earlier run; and left(), the seconds after which a round gives nil.
 function round.measurer(t, field, default)
     local logged = logged_rounds(t.known or {})
+    local screened = setmetatable({ batches = round.screened(t.batches) }, { __index = t })
+    local function of_phase(h) return h.phase == "halving" and screened or t end
 
     local function measured(names, repetitions, seed, h)
-        local runners, start = {}, t.now()
+        local own, runners, start = of_phase(h), {}, t.now()
         for i, name in ipairs(names) do
             runners[i] = { made = candidate_of(field, default, name).made, regime = t.regime }
         end
-        local job = round.job(t, runners, t.batches, #t.tuning.conditions, repetitions, seed)
+        local job = round.job(t, runners, own.batches, #t.tuning.conditions, repetitions, seed)
         local samples = measure.run(job, { left = t.left() })
         if not samples then return nil end
         local result, seconds = {}, math.max(t.now() - start, 1e-9)
         for i, name in ipairs(names) do
             local one = candidate_of(field, default, name)
-            result[name] = means(t, keep_times(t, samples, i, one, h, repetitions, seconds), repetitions)
+            result[name] = means(own, keep_times(own, samples, i, one, h, repetitions, seconds), repetitions)
         end
-        note_load(t, samples, #names)
+        note_load(t, samples, #names, own.batches[#own.batches])
         return result
     end
 
     -- What the records in `places` say of the round, nil: they are not whole.
     local function told(h, places)
-        local result, whole = {}, true
+        local own, result, whole = of_phase(h), {}, true
         for i, name in ipairs(h.names) do
             local text = candidate_of(field, default, name).text
-            local lists = for_all(t, h.repetitions, function(batch, condition, count)
+            local lists = for_all(own, h.repetitions, function(batch, condition, count)
                 local r = places[string.format("%d/%d/%s_%s", i, batch, condition.codes, condition.tables)]
                 whole = whole and r ~= nil and r.candidate == text and #r.samples_us == count
                 return r and r.samples_us
             end)
             if not whole then return nil end
-            result[name] = means(t, lists, h.repetitions)
+            result[name] = means(own, lists, h.repetitions)
         end
         return result
     end

@@ -70,7 +70,8 @@ local function listed(s, space, entered)
 end
 
 -- What timing race `r` costs, by what the default takes in a process much shorter than those of the race: seconds of
--- one sample, seconds before the first one, and the largest time a token, in µs; nil: no time was left.
+-- one sample, seconds before the first one, the largest time a token, in µs, and how much of a sample one of halving
+-- takes; nil: no time was left.
 local function times_of_default(s, r, made)
     local start, conditions = s.now(), #s.tuning.conditions
     local repetitions, runner = conditions, { made = made, regime = r.regime }
@@ -78,13 +79,20 @@ local function times_of_default(s, r, made)
     local samples, context = measure.run(job, { left = s.left() })
     if not samples then return nil end
     local most = 0
-    for _, batch in ipairs(r.batches) do
-        most = math.max(most, statistics.median(round.times(s, samples, 1, batch, s.tuning.conditions[1])))
+    -- Seconds of a sample at `batches`, without what else it takes.
+    local function seconds_at(batches)
+        local sum = 0
+        for _, batch in ipairs(batches) do
+            local us = statistics.median(round.times(s, samples, 1, batch, s.tuning.conditions[1]))
+            most, sum = math.max(most, us), sum + math.max(round.seconds_a_sample, batch * us * 1e-6)
+        end
+        return sum
     end
+    local screen = seconds_at(round.screened(r.batches)) / seconds_at(r.batches)
     -- waiting for others that measure is no cost of this race
     local whole = context and tonumber(context.whole_seconds) or s.now() - start
     local timed = context and tonumber(context.timed_seconds) or whole
-    return timed / 2 / repetitions, whole - timed, most
+    return timed / 2 / repetitions, whole - timed, most, screen
 end
 
 -- Seconds that compiling may take: as many as it takes for all of a space, or else those that are left.
@@ -166,14 +174,14 @@ local function find_costs(s, list, base)
             sample = 2 * round.seconds_a_sample * #r.batches,
             listed = most_candidates,
         }
-        local made, sample, start, us = { late = true }, nil, nil, nil
+        local made, sample, start, us, screen = { late = true }, nil, nil, nil, nil
         if ready then
             s.show(string.format("%s: compiling and timing the default", r.regime))
             made = s.shop:make({ tuning.plan(s, base) }, r.regime, building_left(s))[1]
         end
         if made.failure then error(string.format("%s: the default schedule: %s", s.isa.name, made.failure), 0) end
         if not made.late then
-            sample, start, us = times_of_default(s, r, made)
+            sample, start, us, screen = times_of_default(s, r, made)
         end
         ready = sample ~= nil
         if ready then
@@ -182,6 +190,7 @@ local function find_costs(s, list, base)
             r.costs = {
                 build = s.exhaustive and 0 or seconds_a_build(s, r, base, made, guess),
                 sample = sample,
+                screen = screen,
                 start = start,
                 prove = made.verifying or made.seconds,
                 listed = #candidates_of(s, r, base).list - 1,
@@ -343,6 +352,7 @@ local function run_race(s, r, base, seconds, tried)
         seed = s.seed,
         rules = budget.rules,
         sample = r.costs.sample,
+        screen = r.costs.screen,
         measure = measurer.measure,
         confirm = measurer.confirm,
         known = measurer.known,
