@@ -48,6 +48,28 @@ function test.inputs_of_attention_are_normed_and_rounded_once()
     check.equal(plan_of("once", encoder .. dense, { one_by_one = true }, "scalar").variants[1].buffers.of_call, nil)
 end
 
+-- The header that all files of kernels include has one offset for each buffer of attention.
+function test.all_instruction_sets_share_the_places_of_attentions_buffers()
+    local text = "d = 64, heads = 4, %s layers = 2, vocab = 30, attention = { %s context = 64 }, " .. dense
+    for _, case in ipairs {
+        { "kv_heads = 2,", "", { type = "bf16", activations = "bf16" } },
+        { "kv_heads = 2,", "", { type = "i8", activations = "i8" } },
+        { "", "cache = 'k',", { type = "i8", activations = "i8", cache = "f32" } },
+    } do
+        local m = model.load(path_of("shared", text:format(case[1], case[2])))
+        local sets = { isa.get "scalar", isa.get "avx2", isa.get "avx512" }
+        local p = model_plan.build(m, sets, case[3])
+        for _, v in ipairs(p.variants) do
+            for i, buffer in ipairs(v.buffers.queries) do
+                check.equal({ buffer.name, buffer.at }, {
+                    p.variants[1].buffers.queries[i].name,
+                    p.variants[1].buffers.queries[i].at,
+                })
+            end
+        end
+    end
+end
+
 function test.a_dense_ffn_beside_tables_reads_what_they_read()
     local both = tables:gsub("}$", ", dense = { kind = 'glu', f = 20, activation = 'silu' } }")
     local blocks = encoder:gsub("positions = 70, checkpoint = 'roberta', ", "") .. both

@@ -66,21 +66,21 @@ local function buffers_of(shape, before, after, lanes)
         { "queries", shape.width },
         { "sums", shape.cache.pitch },
         { "scores", layout.keys },
-        { "totals", lanes },
     }
     local words = shape.cache.words
     if words then
-        of_queries[5] = { "rounded_queries", attention.query_step(shape), words.storage }
-        of_queries[6] = { "rounded_weights", layout.keys // words.rows, words.storage }
+        of_queries[4] = { "rounded_queries", attention.query_step(shape), words.storage }
+        of_queries[5] = { "rounded_weights", layout.keys // words.rows, words.storage }
     end
     if shape.from_keys and shape.rounded then
-        of_queries[5] = { "rounded_sums", layout.rounded_pitch(shape.e, shape.rounded), shape.rounded.storage }
+        of_queries[4] = { "rounded_sums", layout.rounded_pitch(shape.e, shape.rounded), shape.rounded.storage }
     end
     if shape.from_keys and shape.width % layout.panel > 0 then
         -- of a head, with those of other heads in its first and last panel
         buffers.head_pitch = blob.round_up(shape.width, layout.panel) + layout.panel
         table.insert(of_queries, { "head_values", buffers.head_pitch })
     end
+    table.insert(of_queries, { "totals", lanes }) -- last: all instruction sets share the places of the others
     for _, row in ipairs(of_queries) do
         table.insert(buffers.queries, { name = row[1], at = buffers.query_floats, storage = row[3] or "float" })
         buffers.query_floats = blob.round_up(buffers.query_floats + shape.group * row[2], cache_line)
