@@ -12,6 +12,7 @@
 #       [ISA <name>...]         with spaces or commas between them; default by CMAKE_SYSTEM_PROCESSOR
 #       [TABLES <type>] [PROJECTION <type>] [TYPE <type>] [CACHE <type>] [ACTIVATIONS <type>] [ARITHMETIC integer] [BASELINE] [MULTIPLY_OUT]
 #       [THREADS <n>]           an OpenMP build for at most so many threads
+#       [BENCHMARK]             the program <target>_benchmark, which times the calls by Google Benchmark: find_package(benchmark)
 #       [PROFILE firmware TARGET <name> [FLASH <bytes>] [RAM <bytes>] [STACK <bytes>]]
 #       [OPTIONS <option>...])  further ones of lookupc emit
 #
@@ -117,7 +118,7 @@ endforeach()
 endfunction()
 
 function(lookupc_add_library target)
-    set(flags STATIC SHARED OBJECT EMBED BLOCKS_IN_OUT BASELINE MULTIPLY_OUT)
+    set(flags STATIC SHARED OBJECT EMBED BLOCKS_IN_OUT BASELINE MULTIPLY_OUT BENCHMARK)
     set(values MODEL NAME RENAME WEIGHTS PREFIX IGNORE TUNED SCHEDULE TABLES PROJECTION TYPE CACHE ACTIVATIONS ARITHMETIC THREADS PROFILE TARGET FLASH RAM STACK)
     cmake_parse_arguments(PARSE_ARGV 1 arg "${flags}" "${values}" "ISA;OPTIONS")
     set(where "lookupc_add_library(${target})")
@@ -127,6 +128,10 @@ function(lookupc_add_library target)
         message(FATAL_ERROR "${where}: MODEL is missing")
     elseif(arg_EMBED AND NOT arg_WEIGHTS)
         message(FATAL_ERROR "${where}: EMBED needs WEIGHTS")
+    elseif(arg_BENCHMARK AND arg_PROFILE)
+        message(FATAL_ERROR "${where}: BENCHMARK is not for PROFILE: give OPTIONS --benchmark and compile ${target}_benchmark.c")
+    elseif(arg_BENCHMARK AND NOT CMAKE_CXX_COMPILE_OBJECT)
+        message(FATAL_ERROR "${where}: BENCHMARK needs the language CXX: project(<name> C CXX), or enable_language(CXX)")
     elseif(arg_PROFILE AND NOT (arg_PROFILE STREQUAL firmware AND arg_TARGET AND arg_WEIGHTS))
         message(FATAL_ERROR "${where}: PROFILE must be firmware, with TARGET and WEIGHTS")
     elseif(NOT TARGET lookupc::lookupc)
@@ -220,6 +225,10 @@ function(lookupc_add_library target)
             list(APPEND sources ${name}__${set}.c)
             list(APPEND others ${name}__${set}.flags)
         endforeach()
+        if(arg_BENCHMARK)
+            list(APPEND emit --benchmark)
+            list(APPEND others ${name}_benchmark.cc)
+        endif()
         if(arg_EMBED)
             list(APPEND emit --linked)
             list(APPEND sources ${name}_linked.c)
@@ -285,6 +294,14 @@ function(lookupc_add_library target)
         find_package(OpenMP REQUIRED COMPONENTS C)
         target_link_libraries(${target} PUBLIC OpenMP::OpenMP_C)
         target_compile_definitions(${target} PUBLIC ${upper}_OPENMP=${arg_THREADS})
+    endif()
+
+    if(arg_BENCHMARK)
+        find_package(benchmark REQUIRED)
+        add_executable(${target}_benchmark ${out}/${name}_benchmark.cc)
+        target_link_libraries(${target}_benchmark PRIVATE ${target} benchmark::benchmark)
+        set_target_properties(${target}_benchmark PROPERTIES CXX_STANDARD 14)
+        target_compile_options(${target}_benchmark PRIVATE $<$<CONFIG:>:-O2>)
     endif()
 
     if(NOT arg_WEIGHTS OR arg_PROFILE)

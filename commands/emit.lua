@@ -1,4 +1,5 @@
 -- The commands that need no compiler, no clock and no CPU: plan, emit, check, sample, pack.
+local benchmark = require "gen.emit.benchmark"
 local bundle = require "gen.request.bundle"
 local emit = require "gen.emit.emit"
 local extras = require "gen.emit.extras"
@@ -70,7 +71,7 @@ local of_firmware =
     { "target", "target-flags", "weights", "ignore", "weights-array", "wrap", "without-misra", "flash", "ram", "stack" }
 local of_bundles = { "for", "linked", "fixed-names", "single-file", "training", "cmake", "meson", "make", "cpp" }
 
-local not_of_pages = { "o", "list", "profile", "isa", table.unpack(of_bundles) }
+local not_of_pages = { "o", "list", "profile", "isa", "benchmark", table.unpack(of_bundles) }
 for _, name in ipairs(of_firmware) do
     if name ~= "weights" and name ~= "ignore" then not_of_pages[#not_of_pages + 1] = name end
 end
@@ -79,7 +80,7 @@ end
 local function language_of(options)
     for _, row in ipairs(languages.list) do
         if options[row.name] then
-            local others = { "o", "web", "profile" }
+            local others = { "o", "web", "profile", "benchmark" }
             for _, name in ipairs(of_bundles) do
                 if name ~= "for" then others[#others + 1] = name end -- a package has kernels as a bundle has
             end
@@ -102,6 +103,7 @@ end
 local function extras_of(options, p)
     local wanted = { linked = options.linked, single_file = options["single-file"], training = options.training }
     wanted.cmake, wanted.meson, wanted.make, wanted.cpp = options.cmake, options.meson, options.make, options.cpp
+    if options.benchmark then wanted.benchmark = json.array(benchmark.batches(options.batch)) end
     if options["single-file"] and options["fixed-names"] then
         misuse("--fixed-names: cannot be given beside --single-file")
     end

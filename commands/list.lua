@@ -321,6 +321,13 @@ local commands = {
             { name = "meson", doc = "also meson.build: in subprojects/ a dependency" },
             { name = "make", doc = "also <model>.mk, to be included in a Makefile" },
             { name = "cpp", doc = "also <model>.hpp: a class that owns weights and working memory" },
+            { name = "benchmark", doc = "also <model>_benchmark.cc: a program that times the calls; firmware: .c" },
+            {
+                name = "batch",
+                value = "LIST",
+                needs = "benchmark",
+                doc = "tokens a call that it times; default those of bench, up to the context, of firmware 1, or 1,8",
+            },
             { name = "python", value = "DIR", doc = "instead folder of a Python package, for numpy" },
             { name = "rust", value = "DIR", doc = "instead folder of a Rust crate" },
             { name = "list", doc = "print the names of the files instead of writing them" },

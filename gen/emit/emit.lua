@@ -1,4 +1,5 @@
 -- From plan and templates to the bytes of every emitted file and of the manifest that records them.
+local benchmark = require "gen.emit.benchmark"
 local blob = require "gen.plan.blob"
 local comments = require "gen.print.comments"
 local digest_of = require "gen.host.digest"
@@ -142,6 +143,7 @@ local function values_of(p, isas, conditions, more)
         align = blob.align,
         guard = guard_of(p),
         flushes = emit.flushes(p),
+        runs = p.benchmark and #isas > 1 or false,
         scratch_bytes = p.scratch_bytes,
         packed_bytes = p.packed_bytes,
         header_bytes = blob.header_bytes,
@@ -268,7 +270,7 @@ end
 -- A text of the model that is no part of the sources: the template `path`, with a banner if it is C.
 function emit.text(p, path, values)
     local text = render.text(path, render.with_common(p, values))
-    return path:find("%.[chS]$") and finish_one(p, path, text) or text
+    return path:find("%.[chS]c?$") and finish_one(p, path, text) or text
 end
 
 -- Gives plan `p` what trains its weights, with which emit.sources adds to its files; raises one line for a model that
@@ -287,6 +289,7 @@ end
 function emit.files(p, wanted)
     wanted = wanted or {}
     if wanted.training then emit.add_training(p) end
+    if wanted.benchmark then benchmark.add(p, wanted.benchmark) end
     local files = emit.sources(p, nil, wanted.single_file and "single" or nil)
     extras.add(p, files, wanted, { align = blob.align, guard = guard_of(p) }, emit.text)
     extras.add_build_files(p, files, wanted, emit.text)

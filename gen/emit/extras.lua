@@ -6,7 +6,10 @@
 --   single_file   all kernels in <model>.c
 --   training   { <model>_train.h, <model>_train__<isa>.c }: forward and backward passes that train the weights
 --   cpp      <model>.hpp
+--   benchmark   tokens a call, empty: the usual ones: { <model>_benchmark.cc }, a program that times the calls
 --   cmake, meson, make   CMakeLists.txt, two meson.build, <model>.mk: how those build systems take the folder
+local benchmark = require "gen.emit.benchmark"
+local blob = require "gen.plan.blob"
 local dispatch = require "gen.emit.dispatch"
 local families = require "gen.families.list"
 local isa_list = require "gen.isa.list"
@@ -14,7 +17,7 @@ local names = require "gen.schema.names"
 
 local extras = {}
 
-extras.keys = { "linked", "fixed", "single_file", "training", "cpp", "cmake", "meson", "make" }
+extras.keys = { "linked", "fixed", "single_file", "training", "cpp", "benchmark", "cmake", "meson", "make" }
 
 -- The flags that a compiler needs for `file`, or nil: of its instruction set, or its own.
 function extras.flags(file) return file.flags or file.isa and file.isa.flags end
@@ -56,6 +59,15 @@ function extras.add(p, files, wanted, bound, text)
         }
         files[#files + 1] = { name = p.names.cpp_header, text = text(p, "templates/cpp/model.hpp", values) }
     end
+    if wanted.benchmark then
+        local values = benchmark.values(p)
+        values.requests_amx, values.format = #dispatch.permitted(p.variants) > 0, blob.format
+        values.header_bytes = blob.header_bytes
+        files[#files + 1] = {
+            name = p.names.benchmark .. ".cc",
+            text = text(p, "templates/benchmark/benchmark.cc", values),
+        }
+    end
     local by_name = {}
     for _, file in ipairs(files) do
         by_name[file.name] = file
@@ -95,6 +107,7 @@ function extras.add_build_files(p, files, wanted, text)
         sources = sources,
         plain = table.concat(plain, "', '"),
         linked = wanted.linked and p.names.linked_source or false,
+        benchmark = wanted.benchmark and p.names.benchmark or false,
         override = #isas > 1 and p.names.macro "ISA_FROM_ENVIRONMENT" or false,
     }
     for _, row in ipairs {

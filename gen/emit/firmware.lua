@@ -3,6 +3,7 @@
 --
 -- Needs no compiler: what only a compiler knows comes in as `measured` (harness/firmware/build.lua), what only the
 -- reference knows as `vectors`.
+local benchmark = require "gen.emit.benchmark"
 local blob = require "gen.plan.blob"
 local checksums = require "gen.emit.checksums"
 local emit = require "gen.emit.emit"
@@ -316,9 +317,9 @@ end
 --   weights   packed bytes
 --   measured  what harness/firmware/toolchain.lua measures
 --   vectors   { {x, y} }, tokens and what the reference makes of them
---   options   { c_array, misra, wrap, recorded }: weights as a C array instead of an assembler file; what a checker of
---             MISRA rules reports; systems of gen/emit/wrap.lua; digests by name of files that are taken as a manifest
---             records them, and have no text
+--   options   { c_array, misra, wrap, benchmark, recorded }: weights as a C array instead of an assembler file; what a
+--             checker of MISRA rules reports; systems of gen/emit/wrap.lua; tokens a call as extras.lua has them;
+--             digests by name of files that are taken as a manifest records them, and have no text
 function firmware.files(p, weights, measured, vectors, options)
     local values, recorded = values_of(p, weights, measured, vectors), options.recorded or {}
     local files, c_array = sources_of(p, values), options.c_array or p.target.object ~= "elf"
@@ -328,6 +329,13 @@ function firmware.files(p, weights, measured, vectors, options)
     add_weights(files, p, weights, c_array, add)
     add_selftest(files, p, values, vectors)
     add("example_main.c", values.family.templates .. "example.c")
+    if options.benchmark then
+        benchmark.add(p, options.benchmark)
+        files[#files + 1] = {
+            name = p.names.benchmark .. ".c",
+            text = emit.text(p, "templates/benchmark/firmware.c", benchmark.values(p)),
+        }
+    end
     add_papers(files, p, values, measured, options.misra or recorded["MISRA.md"] and true)
     add_wrapped(files, p, values, options.wrap or {})
     files[#files + 1] = { name = p.names.licence, text = assert(host.resource("LICENSE")) }
@@ -341,6 +349,7 @@ function firmware.files(p, weights, measured, vectors, options)
         target_flags = p.target.more_flags and json.array(p.target.more_flags),
         c_array = c_array or nil,
         wrap = options.wrap,
+        benchmark = options.benchmark,
         weights_sha256 = host.sha256(weights),
         measured = measured,
     })

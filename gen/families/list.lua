@@ -28,6 +28,19 @@
 --                     slower memory, lines: { {number, text} } }
 --     values(p, vectors)   what templates of the self-test and the example take beside, nil: nothing
 --     tolerance(p)    of a result in the self-test, relative to the norm of its row
+--   benchmark         what a bundle's own benchmark calls (gen/emit/benchmark.lua), nil: it has none:
+--     batches(p), most(p)   tokens a call, unless others are asked for, and the most that can be
+--     calls(p)        a list of { name, arguments: C expressions of what the programs call so, status: whether it
+--                     returns one, start: what is called before it, nil: nothing; one_by_one: it is called for each of
+--                     the tokens, number i; last: it gives the last one's row alone; sequences: that share its tokens,
+--                     at most, nil: it takes one; pooled: of which each gives a row }
+--     memory(p)       what these work on beside y and scratch: { ids: whether they take ids, not x; memory: "state",
+--                     "cache" or nil; width, width_out: macros, of a token's x and of a row of y }
+--     rows(p, call, tokens, sequences)   the rows that a call of such a list gives
+--     row_bytes(p)    that a token reads of the sections of which it takes rows
+--     tolerance(p, tokens)   how far a row may be from that of another instruction set, relative to its norm; behind it
+--                     the share of rows that may be farther
+--     range(p, name)  least and largest integer of that section where weights are random; nil: draws say what it has
 --   print             { api, files }: what its templates print (gen/emit/emit.lua)
 --   without_weights   a model is whole without a checkpoint and the same for all instruction sets: nothing is sampled,
 --                     and packed from none

@@ -207,6 +207,7 @@ local function expected_firmware(p, manifest, digests, found)
     end
     if weights then
         local options = { c_array = manifest.c_array, wrap = manifest.wrap, recorded = recorded }
+        options.benchmark = manifest.benchmark
         return firmware.files(p, weights, manifest.measured, {}, options)
     end
     local list = {}

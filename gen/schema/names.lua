@@ -112,6 +112,7 @@ function names.public(model)
         error = model .. "_error",
         flush_denormals = model .. "_flush_denormals",
         request_amx = model .. "_request_amx",
+        runs = model .. "_runs",
         selftest = model .. "_selftest",
         ffn = model .. "_ffn",
         decode = model .. "_decode",
@@ -141,6 +142,7 @@ function names.public(model)
         train_kernels = function(isa) return model .. "_train__" .. isa .. ".c" end,
         linked = model .. "_linked.h",
         linked_source = model .. "_linked.c",
+        benchmark = model .. "_benchmark", -- the program
         manifest = "MANIFEST.json",
         licence = "LICENSE",
         script = model .. ".js",

@@ -1,5 +1,6 @@
 -- lookupc emit --profile firmware: packs, compiles for the target to measure, checks limits, and only then writes the
 -- bundle.
+local benchmark = require "gen.emit.benchmark"
 local families = require "gen.families.list"
 local firmware_files = require "gen.emit.firmware"
 local harness = require "harness.families.list"
@@ -318,7 +319,12 @@ function firmware.files(b, options)
         b.weights,
         b.measured,
         b.vectors,
-        { c_array = options["weights-array"], misra = misra_of(b, options), wrap = b.wrap }
+        {
+            c_array = options["weights-array"],
+            misra = misra_of(b, options),
+            wrap = b.wrap,
+            benchmark = options.benchmark and json.array(benchmark.batches(options.batch)),
+        }
     )
 end
 

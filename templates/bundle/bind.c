@@ -1,4 +1,4 @@
-//$ takes guard, flushes, isas, asks, requests_amx, choice, digest_lines, header_bytes, format, sections
+//$ takes guard, flushes, isas, asks, requests_amx, runs, choice, digest_lines, header_bytes, format, sections
 #include "$(names.runtime)"
 //$ if asks then
 //$ local x86 = choice.x86
@@ -255,6 +255,13 @@ $(include("templates/bundle/sizes.c"))
 //$ if requests_amx then
 
 $(include("templates/bundle/request_amx.c"))
+//$ end
+//$ if runs then
+
+int $(names.runs)(int isa)
+{
+    return $(model)_can_run(isa);
+}
 //$ end
 //$ if flushes then
 

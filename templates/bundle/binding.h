@@ -1,4 +1,4 @@
-//$ takes struct_of_weights, flushes, requests_amx
+//$ takes struct_of_weights, flushes, requests_amx, runs
 //$ if api ~= "" then
 $(include("templates/bundle/api.h"))
 
@@ -20,6 +20,11 @@ $(include("templates/bundle/sizes.h"))
 //$ if requests_amx then
 
 $(include("templates/bundle/request_amx.h"))
+//$ end
+//$ if runs then
+
+/* Whether this CPU can run the instruction set of that number: then a copy of what $(names.bind) has filled may have it as `isa`. */
+$(api)int $(names.runs)(int isa);
 //$ end
 //$ if flushes then
 

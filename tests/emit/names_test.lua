@@ -166,6 +166,8 @@ function test.public_names()
         error = "tiny_1_error",
         flush_denormals = "tiny_1_flush_denormals",
         request_amx = "tiny_1_request_amx",
+        runs = "tiny_1_runs",
+        benchmark = "tiny_1_benchmark",
         script = "tiny_1.js",
         wasm = "tiny_1.wasm",
         blob = "tiny_1.bin",

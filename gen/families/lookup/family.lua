@@ -38,6 +38,7 @@ local family = {
     wrapper = "ffn",
     left_out = model.left_out,
     firmware = lazy "gen.families.lookup.firmware",
+    benchmark = lazy "gen.families.lookup.benchmark",
     print = {},
 }
 

@@ -25,6 +25,7 @@ local family = {
     print = print,
     output = "float",
     left_out = checkpoint.left_out,
+    benchmark = lazy "gen.families.model.benchmark",
 }
 
 function family.describe(...) return describe.lines(...) end

@@ -1,4 +1,5 @@
 -- What firmware of a whole model is; gen/families/list.lua says what its fields mean.
+local benchmark = require "gen.families.model.benchmark"
 local dtype = require "gen.plan.dtype"
 local isa_list = require "gen.isa.list"
 local rules = require "gen.families.model.model"
@@ -101,21 +102,12 @@ local function products_of(p)
 end
 
 function firmware.work(p)
-    local words, attention, rows = products_of(p), 0, 0
+    local words, attention = products_of(p), 0
     for _, segment in ipairs(p.segments) do
         local shape = segment.plan.shape
         attention = attention + 4 * shape.layers * shape.heads * shape.width * p.context
-        for _, part in ipairs(segment.plan.parts) do
-            local own = part.plan
-            rows = rows + part.count * own.shape.slots * dtype.size(own.tables, own.shape.d_out)
-        end
     end
-    local of_embedding = (p.embedding.strided and 0 or p.rows_type.bytes) + (p.embedding.positions and 4 or 0)
-    local embedding = p.embedding.width * of_embedding
-    for _, part in ipairs(p.embedding.projected and p.embedding.projected.parts or {}) do
-        embedding = embedding + part.width * (p.rows_type.bytes + (part.positions and 4 or 0))
-    end
-    local slow_bytes = rows + embedding
+    local slow_bytes = benchmark.row_bytes(p)
     return {
         slow_bytes = slow_bytes,
         lines = {
