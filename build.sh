@@ -47,6 +47,7 @@ gcc-arm-none-eabi       | firmware isa fuzz | Cortex-M: compiles for it
 qemu-system-arm         | firmware isa | Cortex-M: runs it
 gcc-aarch64-linux-gnu   | firmware isa fuzz | AArch64: compiles for it
 libc6-dev-arm64-cross   | isa fuzz | AArch64: the C library of programs for it
+g++-aarch64-linux-gnu   | emit full | AArch64: compiles benchmarks of bundles
 gcc-riscv64-unknown-elf | firmware fuzz full | RISC-V of 32 bits: compiles for it
 clang-19                | firmware isa fuzz web | RISC-V with vectors and WebAssembly: compiles for them
 lld-19                  | firmware isa web | links it
@@ -175,8 +176,8 @@ build_fuzz_targets() {
     cmake --build build/fuzz/targets --target fuzz_targets --parallel "$(nproc)" -- --no-print-directory --silent
 }
 
-# Packages of Debian arm64 that lookupc for AArch64 is built with.
-aarch64_packages=(liblua5.4-0 liblua5.4-dev libjansson4 libjansson-dev libnettle8 nettle-dev libsqlite3-0 libsqlite3-dev libutf8proc2 libutf8proc-dev)
+# Packages of Debian arm64 that lookupc for AArch64 is built with, and a bundle's own benchmark.
+aarch64_packages=(libbenchmark-dev libbenchmark1debian liblua5.4-0 liblua5.4-dev libjansson4 libjansson-dev libnettle8 nettle-dev libsqlite3-0 libsqlite3-dev libutf8proc2 libutf8proc-dev)
 
 # build_aarch64: lookupc itself for AArch64, build/aarch64/lookupc, and what runs its tests, for emulation. Its libraries are unpacked in build/aarch64/root;
 # nothing of another architecture is installed.

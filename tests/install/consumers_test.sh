@@ -260,7 +260,7 @@ add_library() {
     sed -i "0,/^lookupc_add_library.*/s//lookupc_add_library($1)/" "$here/CMakeLists.txt"
     cmake -G Ninja -S "$here" -B "$here/b" -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1
 }
-for wrong in "MODEL tiny.lua EMBED" "WEIGHTS tiny.safetensors" "MODEL tiny.lua PROFILE firmware" "MODEL tiny.lua UNKNOWN"; do
+for wrong in "MODEL tiny.lua EMBED" "WEIGHTS tiny.safetensors" "MODEL tiny.lua PROFILE firmware" "MODEL tiny.lua BENCHMARK" "MODEL tiny.lua UNKNOWN"; do
     ! add_library "tiny $wrong" || fail "lookupc_add_library takes $wrong"
     grep -q '^  lookupc_add_library(tiny): ' "$work/log" || fail "lookupc_add_library says nothing of $wrong"
 done
@@ -353,6 +353,18 @@ foreach(other same renamed)
     target_link_libraries(with_${other} PRIVATE part_tiny_f32 part_${other})
 endforeach()
 END
+# Its own benchmark, by find_package(benchmark), of the library and of a vendored bundle.
+timed=no
+if echo '#include <benchmark/benchmark.h>' | g++ -x c++ -fsyntax-only - 2>"$work/log"; then
+    timed=yes
+    lookupc emit gen/models/tiny.lua --rename vendored --benchmark --batch 1 --cmake --isa scalar --quiet -o "$here/vendored"
+    cat >>"$here/CMakeLists.txt" <<'END'
+lookupc_add_library(timed MODEL models/tiny.lua WEIGHTS models/tiny.safetensors ISA scalar STATIC RENAME timed BENCHMARK OPTIONS --batch 1)
+add_subdirectory(vendored)
+END
+else
+    echo "skipped: install: BENCHMARK needs libbenchmark-dev"
+fi
 cp "$work/other.safetensors" "$here/models"
 for part in tiny_f32 same; do cp tests/consumers/plugin.c "$here/plugin_$part.c"; done
 sed 's/tiny/renamed/g; s/TINY/RENAMED/g' tests/consumers/plugin.c >"$here/plugin_renamed.c"
@@ -371,6 +383,13 @@ other_project "out of tree" -G Ninja -DCMAKE_UNITY_BUILD=ON
 prints "$here/out of tree/f32" tiny
 prints "$here/out of tree/i8" tiny 1e-2
 rebuilds "nothing" "" ninja -C "$here/out of tree"
+if [[ $timed == yes ]]; then
+    quietly "$here/out of tree/timed_benchmark" "$here/out of tree/timed.bin" --benchmark_min_time=0.001
+    grep -q '^timed_ffn/scalar/1 ' "$work/log" || fail "timed_benchmark: $(cat "$work/log")"
+    quietly "$here/out of tree/vendored/vendored_benchmark" --benchmark_min_time=0.001
+    grep -q '^vendored_ffn/scalar/1 ' "$work/log" || fail "vendored_benchmark: $(cat "$work/log")"
+    ok "lookupc_add_library(… BENCHMARK) and a vendored bundle of --cmake --benchmark"
+fi
 quietly ninja -C "$here/out of tree" with_renamed
 /usr/bin/python3 -c 'import sys, numpy as np
 values = [float(word) for word in sys.argv[1].split()]
