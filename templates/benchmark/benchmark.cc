@@ -320,7 +320,7 @@ public:
         std::string fault;
         for (uint64_t seed = 1; seed <= 3; ++seed) {
             draw(seed, of.tokens);
-            fault = fault_of_inputs(of, isa);
+            fault = fault_of_inputs(of, isa$(several_isas and ", seed" or ""));
             if (fault.empty())
                 break;
         }
@@ -343,7 +343,7 @@ private:
         return good;
     }
 
-    std::string fault_of_inputs(const timed &of, int isa)
+    std::string fault_of_inputs(const timed &of, int isa$(several_isas and ", uint64_t seed" or ""))
     {
 //$ if exact then
         y_.assign(of.results * $(width_out), 0);
@@ -359,10 +359,13 @@ private:
                 return "its results are not finite";
 //$ end
 //$ if several_isas then
-        if (isa == reference_)
-            return "";
         const std::vector<$(output)> found = y_;
-        of.run(given(of, reference_));
+        if (seed != 1 || expected_of_ != &of) {
+            if (isa != reference_)
+                of.run(given(of, reference_));
+            expected_ = y_;
+            expected_of_ = seed == 1 ? &of : nullptr;
+        }
         return difference(of, found);
 //$ else
         return "";
@@ -370,7 +373,7 @@ private:
     }
 //$ if several_isas then
 
-    /* How results `found` differ from those in y_. */
+    /* How results `found` differ from those expected. */
     std::string difference(const timed &of, const std::vector<$(output)> &found) const
     {
         size_t off = 0;
@@ -378,7 +381,7 @@ private:
         for (size_t row = 0; row < of.results; ++row) {
             double squares = 0, norm = 0;
             for (size_t i = row * $(width_out); i < (row + 1) * $(width_out); ++i) {
-                const double wanted = static_cast<double>(y_[i]), apart = static_cast<double>(found[i]) - wanted;
+                const double wanted = static_cast<double>(expected_[i]), apart = static_cast<double>(found[i]) - wanted;
                 squares += apart * apart;
                 norm += wanted * wanted;
             }
@@ -406,6 +409,8 @@ public:
 
 private:
     int reference_ = 0;
+    std::vector<$(output)> expected_; /* of the first inputs of the row expected_of_, if there is one */
+    const timed *expected_of_ = nullptr;
 //$ end
     memory blob_;
     $(names.weights) weights_ = $(names.weights)();

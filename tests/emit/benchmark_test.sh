@@ -30,6 +30,9 @@ refuses '--batch: "x": must be integers from 1 on, separated by commas' gen/mode
 refuses '--batch: 300: must be at most 256, of tiny_skipless' gen/models/tiny_skipless.lua -o "$work/none" --benchmark --batch 1,300
 refuses '--python: cannot be given beside --benchmark' gen/models/tiny.lua --python "$work/none" --benchmark
 refuses '--web: cannot be given beside --benchmark' gen/models/tiny.lua --web "$work/none" --benchmark
+printf '%s\n' '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]' look '##up' >"$work/vocab.txt"
+echo "return { name = 'words', tokenizer = { file = 'vocab.txt', lower = true } }" >"$work/words.lua"
+refuses '--benchmark: words: is for a LookupFFN, a transformer or a whole model, not for a tokenizer' "$work/words.lua" -o "$work/none" --benchmark
 [[ ! -e $work/none ]] || fail "a refused emit writes"
 ok "options that do not go together are refused"
 
