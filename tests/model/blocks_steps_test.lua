@@ -55,6 +55,7 @@ function test.all_instruction_sets_share_the_places_of_attentions_buffers()
         { "kv_heads = 2,", "", { type = "bf16", activations = "bf16" } },
         { "kv_heads = 2,", "", { type = "i8", activations = "i8" } },
         { "", "cache = 'k',", { type = "i8", activations = "i8", cache = "f32" } },
+        { "", "kind = 'lsh', tables = 2, tau = 2, causal = false, window = 4,", {} },
     } do
         local m = model.load(path_of("shared", text:format(case[1], case[2])))
         local sets = { isa.get "scalar", isa.get "avx2", isa.get "avx512" }

@@ -34,10 +34,9 @@ local function add_layers(p, add)
     if not (shape.sequences or shape.mixed) then add("CACHE_LAYER_BYTES", shape.cache.layer_bytes, "of the cache") end
 end
 
--- The offsets and strides that kernels use by name: { name, value, doc, title: of those that follow each other }; and
--- the names of pitches by those of buffers. All instruction sets share them.
-function constants.of(p)
-    local list, pitches, shape, buffers = {}, {}, p.shape, p.variants[1].buffers
+-- Those of an instruction set with these buffers.
+local function list_of(p, buffers)
+    local list, pitches, shape = {}, {}, p.shape
     local d_pitch = layout.pitch(shape.d)
     local prefix, title = p.names.prefix, nil
     local run = prefix ~= "" and " of " .. prefix:sub(1, -2):lower() or ""
@@ -113,6 +112,19 @@ function constants.of(p)
     open("What attention", " works in, behind them, for each token that attends")
     for _, buffer in ipairs(buffers.queries) do
         add(buffer.name:upper() .. "_AT", buffer.at, "floats before its " .. buffer.name)
+    end
+    return list, pitches
+end
+
+-- The offsets and strides that kernels use by name: { name, value, doc, title: of those that follow each other }; and
+-- the names of pitches by those of buffers. All instruction sets share them: a value that differs is a mistake in the
+-- plan.
+function constants.of(p)
+    local list, pitches = list_of(p, p.variants[1].buffers)
+    for _, v in ipairs(p.variants) do
+        for i, row in ipairs((list_of(p, v.buffers))) do
+            assert(row.value == list[i].value, row.name .. ": differs from one instruction set to another")
+        end
     end
     return list, pitches
 end

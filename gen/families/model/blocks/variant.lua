@@ -51,15 +51,16 @@ local function buffers_of(shape, before, after, lanes)
         end
     end
     if shape.lsh then
-        -- Hashes work in z, beside heads that are transposed; in an encoder a few tables are filled at a time.
-        buffers.queries[1] = { name = "z", at = 0, storage = "float" }
-        buffers.query_floats = (lanes > 1 and 2 or 1) * shape.lsh.padded * lanes
+        -- In an encoder a few tables are filled at a time. Hashes work in z, beside heads that are transposed; it lies last,
+        -- since all instruction sets share the places of the others.
         if not shape.causal then
-            buffers.queries[2] = { name = "table", at = buffers.query_floats, storage = "float" }
+            buffers.queries[1] = { name = "table", at = 0, storage = "float" }
             local elements = shape.lsh.together * shape.lsh.rows * shape.cache.pitch
-            buffers.query_floats = buffers.query_floats + elements * shape.cache.row.bytes // 4
+            buffers.query_floats = blob.round_up(elements * shape.cache.row.bytes // 4, cache_line)
         end
-        buffers.query_floats = blob.round_up(buffers.query_floats, cache_line)
+        table.insert(buffers.queries, { name = "z", at = buffers.query_floats, storage = "float" })
+        local floats = (lanes > 1 and 2 or 1) * shape.lsh.padded * lanes
+        buffers.query_floats = blob.round_up(buffers.query_floats + floats, cache_line)
         return buffers
     end
     local of_queries = {
