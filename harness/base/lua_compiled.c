@@ -7,12 +7,12 @@
    nil or false: a null pointer; a memory, or a string that is not written: its first byte; a model: its weights. model:find(name) -> the
    function's address, model:blob() -> the blob's, an integer.
 
-   compiled.prepare(callers, places) -> prepared, a call that does nothing yet. prepared:step(caller, function, status, ...) adds a step
-   for a caller, numbered from 0: a call of the function with that address, which returns 0 for success if `status` is true. Arguments are
-   as above, or any other full userdata, or { memory or address, at, place, value }: `at` bytes behind its beginning, and `place` times the
-   number of the place; value: the int32 there. A caller walks through the places, so that a call does not find what it has just seen in
-   the caches: the next call is at the next one, that of the next caller, and in the end at the first again. prepared:run() -> whether each
-   caller, one after the other, succeeded.
+   compiled.prepare(callers, places[, first]) -> prepared, a call that does nothing yet. prepared:step(caller, function, status, ...) adds a
+   step for a caller, numbered from 0: a call of the function with that address, which returns 0 for success if `status` is true. Arguments
+   are as above, or any other full userdata, or { memory or address, at, place, value }: `at` bytes behind its beginning, and `place` times
+   the number of the place; value: the int32 there. A caller walks through the places, so that a call does not find what it has just seen in
+   the caches: the next call is at the next one, that of the next caller, and in the end at the first again. It begins at place `first`, 0
+   if absent. prepared:run() -> whether each caller, one after the other, succeeded.
 
    model:together(name, times, wanted, { arguments }, ...) -> whether that many calls in a thread for each list always leave the string
    `wanted` in the third argument.

@@ -67,13 +67,15 @@ prepared_call *prepared_at(lua_State *L, int index)
 
 static int prepare(lua_State *L)
 {
-    const lua_Integer callers = luaL_checkinteger(L, 1), places = luaL_checkinteger(L, 2);
+    const lua_Integer callers = luaL_checkinteger(L, 1), places = luaL_checkinteger(L, 2), first = luaL_optinteger(L, 3, 0);
     luaL_argcheck(L, callers >= 1 && callers <= 1024, 1, "must be from 1 to 1024");
     luaL_argcheck(L, places >= 1, 2, "must be at least 1");
+    luaL_argcheck(L, first >= 0, 3, "must be at least 0");
     prepared_call *made = lua_newuserdatauv(L, sizeof *made + (size_t)callers * sizeof *made->walks, 1);
     made->callers = (size_t)callers;
     for (size_t i = 0; i < made->callers; ++i)
-        made->walks[i] = (walk){.places = (size_t)places, .place = i % (size_t)places, .stride = (size_t)(callers % places)};
+        made->walks[i] =
+            (walk){.places = (size_t)places, .place = ((size_t)first + i) % (size_t)places, .stride = (size_t)(callers % places)};
     luaL_setmetatable(L, PREPARED);
     lua_newtable(L);
     lua_setiuservalue(L, -2, 1); /* what keeps its arguments */

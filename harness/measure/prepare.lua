@@ -26,6 +26,8 @@ local one_of = require "gen.schema.one_of"
 
 local prepare = {}
 
+local golden = 0.5 * (math.sqrt(5) - 1) -- whose multiples are spread evenly
+
 local function make_memory(row, seed)
     local copies = {}
     for i = 1, row.copies or 1 do
@@ -102,10 +104,11 @@ local function add_baseline(parts, step, caller, call)
     if argument ~= "" then host.note("lookupc-measure: " .. argument .. ": left out") end
 end
 
--- The prepared call of a row, or nil.
-local function call_of(parts, row)
-    local callers, names, worst = row.callers or 1, {}, nil
-    local call = compiled.prepare(callers, row.places or 1)
+-- The prepared call of a row, the `number`-th of its list, or nil. Rows begin at places far apart: else one would leave
+-- in the caches what the next one reads.
+local function call_of(parts, row, number)
+    local callers, places, names, worst = row.callers or 1, row.places or 1, {}, nil
+    local call = compiled.prepare(callers, places, math.floor(number * golden % 1 * places))
     for caller = 0, callers - 1 do
         for _, step in ipairs(row.steps) do
             if step.baseline then
@@ -132,11 +135,11 @@ function prepare.run(job)
         parts.memory[row.name] = make_memory(row, job.seed + i - 1)
     end
     for _, row in ipairs(job.setup) do
-        if not call_of(parts, row):run() then error(row.name .. ": failed", 0) end
+        if not call_of(parts, row, 0):run() then error(row.name .. ": failed", 0) end
     end
-    for _, row in ipairs(job.calls) do
+    for i, row in ipairs(job.calls) do
         if parts.calls[row.name] then error(row.name .. ": there is another call of this name", 0) end
-        parts.calls[row.name] = call_of(parts, row)
+        parts.calls[row.name] = call_of(parts, row, i)
         if parts.calls[row.name] then parts.rows[#parts.rows + 1] = row end
     end
     return parts

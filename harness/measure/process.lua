@@ -67,11 +67,12 @@ return function(arguments)
     local job = assert(json.decode(assert(host.read(arguments[1]))))
     baselines.vectors(job.vector_bytes)
     local parts = prepare.run(job)
-    local limits, others = {}, {}
+    local limits, others, cold = {}, {}, false
     for _, row in ipairs(parts.rows) do
         table.insert(row.limit and limits or others, row)
-        if row.cold then measure.sweep(job.sweep_bytes) end
+        cold = cold or row.cold
     end
+    if cold then measure.sweep(job.sweep_bytes) end
     if job.raw then open_raw(job) end
     local engine, samples, seconds = engine_of(job.model .. "/", parts.calls), {}, 0
     -- first what fills all caches and keeps memory busy
