@@ -197,6 +197,12 @@ local target_option = {
     values = target.names,
     doc = "of the firmware: " .. table.concat(target.names, ", "),
 }
+local runner_option = {
+    name = "runner",
+    value = "CMD",
+    doc = "run on a device: CMD PROGRAM ARGUMENTS... runs there what --cc makes here, such as examples/runners/ssh",
+}
+
 local target_flags_option = {
     name = "target-flags",
     value = "FLAGS",
@@ -214,6 +220,7 @@ local tuning_of_models = {
     "isa",
     "for",
     "threads",
+    "runner",
     "weights",
     "tables",
     "projection",
@@ -967,6 +974,7 @@ local commands = {
             isa_option,
             with(for_here_option, { doc = "start from the defaults for a CPU, such as generic; default: this one's" }),
             threads_option,
+            runner_option,
             with(weights_option, { required = false, doc = "safetensors file; absent: random weights" }),
             checkpoint_options,
             type_options,

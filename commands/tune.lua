@@ -2,6 +2,7 @@
 -- in the store.
 local budget = require "harness.tune.budget"
 local compile = require "harness.base.compile"
+local device = require "harness.device.device"
 local file_rules = require "commands.file_rules"
 local harness = require "harness.families.list"
 local host = require "host"
@@ -257,12 +258,16 @@ local function session_of(run, m, family, isa, cc)
         cflags = options.cflags,
         options = options,
         threads = o.threads,
+        device = o.device,
         seed = options.seed,
         batches = o.batches,
         files = run.files,
         apart = o.seconds >= least_seconds_apart,
     }
-    s.keep = function(r) log.append(o.log, r) end
+    s.keep = function(r)
+        log.append(o.log, r)
+        if o.device then o.device.kept = o.log end
+    end
     s.shard, s.exhaustive, s.choices = o.shard, options.exhaustive, o.choices
     s.note = function(text) host.note(string.format("tuning %s: %s", title, text)) end
     s.show = progress(title)
@@ -409,7 +414,11 @@ function tune.tune(arguments, options)
     local hooks = harness.get(family.name).tuning
     if not hooks then error(path .. ": has no choices: it has one schedule", 0) end
     local o = settings(path, m, family, hooks, options)
-    if o.seconds > 0 then measure.program() end
+    if options.runner then
+        o.device = device.open(options)
+    elseif o.seconds > 0 then
+        measure.program()
+    end
     local _ <close> = o.seconds > 0 and log.hold(o.log) or nil
     local sets = runnable.sets(options.isa, family.isa_types(options, m))
     if not options.isa then sets = { sets[#sets] } end

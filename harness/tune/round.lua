@@ -1,5 +1,4 @@
 -- One round of a race: a job for the measuring process, the times it gives, and their records in the log.
-local measure = require "harness.measure.measure"
 local process = require "process"
 local race = require "harness.tune.race"
 local record = require "harness.tune.record"
@@ -136,8 +135,9 @@ local function logged_rounds(known)
 end
 
 -- The functions that a race of candidates `field` (by name: { made, text }) of tuning `t` measures with: see race.run.
--- Beside what `round.job` wants, t has regime, batches, key, cc, run, host, name, keep(record), now() in seconds, and
--- known, the records of an earlier run; and left(), the seconds after which a round gives nil.
+-- Beside what `round.job` wants, t has measure(job, options), as measure.run (harness/measure/measure.lua), regime,
+-- batches, key, cc, run, host, name, keep(record), now() in seconds, and known, the records of an earlier run; and
+-- left(), the seconds after which a round gives nil.
 function round.measurer(t, field, default)
     local logged = logged_rounds(t.known or {})
 
@@ -147,7 +147,7 @@ function round.measurer(t, field, default)
             runners[i] = { made = candidate_of(field, default, name).made, regime = t.regime }
         end
         local job = round.job(t, runners, t.batches, #t.tuning.conditions, repetitions, seed)
-        local samples = measure.run(job, { left = t.left() })
+        local samples = t.measure(job, { left = t.left() })
         if not samples then return nil end
         local result, seconds = {}, math.max(t.now() - start, 1e-9)
         for i, name in ipairs(names) do

@@ -5,6 +5,7 @@ local compilers = require "harness.base.compilers"
 local cpu = require "harness.base.cpu"
 local harness = require "harness.families.list"
 local key = require "harness.tune.key"
+local measure = require "harness.measure.measure"
 local process = require "process"
 local setting = require "harness.measure.setting"
 local tuning = require "harness.tune.tuning"
@@ -13,7 +14,7 @@ local session = {}
 
 -- A session of harness/tune/tuning.lua, as far as it follows from `of`: model, family, isa, cc, cflags, options (types
 -- and weights), threads, seed, batches, files (packed weights, once there are any), apart (whether to compile kernels
--- apart).
+-- apart), device (where candidates run, nil: here).
 function session.new(of)
     local version, facts, hooks = compilers.version(of.cc), cpu.describe(), harness.get(of.family.name).tuning
     local caches, options = setting.caches_of(facts), of.options
@@ -27,7 +28,9 @@ function session.new(of)
         cflags = of.cflags,
         threads = of.threads,
         family = of.family,
-        tuning = hooks,
+        -- the dense FFNs' libraries are here only
+        tuning = of.device and setmetatable({ rivals = false }, { __index = hooks }) or hooks,
+        measure = of.device and function(...) return of.device:measure(...) end or measure.run,
         options = options,
         types = hooks.types(options),
         batches = of.batches,
@@ -35,7 +38,9 @@ function session.new(of)
         seed = of.seed,
         files = of.files,
         caches = caches,
-        sweep_bytes = math.max(caches.l3, 8 << 20),
+        -- a device may have little memory, and an emulator shows the caches of a server
+        sweep_bytes = math.min(math.max(caches.l3, 8 << 20), of.device and 64 << 20 or math.maxinteger),
+        device = of.device,
         host = key.host_id(),
         apart = of.apart,
         now = process.clock,
@@ -62,6 +67,7 @@ function session.new(of)
         threads = of.threads,
         seed = of.seed,
         files = of.files,
+        device = of.device,
     }
     return s
 end

@@ -4,7 +4,6 @@ local budget = require "harness.tune.budget"
 local candidates = require "harness.tune.candidates"
 local cpus = require "harness.base.cpus"
 local round = require "harness.tune.round"
-local measure = require "harness.measure.measure"
 local race = require "harness.tune.race"
 local record = require "harness.tune.record"
 local statistics = require "harness.base.statistics"
@@ -75,7 +74,7 @@ local function times_of_default(s, r, made)
     local start, conditions = s.now(), #s.tuning.conditions
     local repetitions, runner = conditions, { made = made, regime = r.regime }
     local job = round.job(s, { runner, runner }, r.batches, conditions, repetitions, s.seed)
-    local samples, context = measure.run(job, { left = s.left() })
+    local samples, context = s.measure(job, { left = s.left() })
     if not samples then return nil end
     local most = 0
     for _, batch in ipairs(r.batches) do
@@ -412,7 +411,7 @@ local function threshold(s, base)
     if not made.library then return nil end
     local runners =
         { { made = made, regime = "few" }, { made = made, regime = "many" }, { made = made, regime = "many" } }
-    local samples = measure.run(round.job(s, runners, probes, 1, threshold_repetitions, s.seed), { left = s.left() })
+    local samples = s.measure(round.job(s, runners, probes, 1, threshold_repetitions, s.seed), { left = s.left() })
     if not samples then return nil end
     local few, many, noise = {}, {}, 0
     for i, probe in ipairs(probes) do

@@ -50,6 +50,7 @@ function tuning.failures(list, regime, o, options)
         left = options.left,
         quick = options.quick,
         at_once = cpus.count(),
+        device = o.device,
     }
     for i, results in ipairs(verify.all(list, o.files, o.seed, o.threads, wanted)) do
         for _, result in ipairs(results) do

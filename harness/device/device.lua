@@ -1,0 +1,242 @@
+-- A device: another machine, or an emulator, that runs programs which are made here. `--runner CMD` says how: CMD
+-- PROGRAM ARGUMENTS… runs a program there, with its output on standard output and its exit status passed on.
+--
+--   device.open(options) -> d, after d has said which CPU it is; options: runner, cc, cflags, threads
+--   d.facts                    as those of the module `cpu`
+--   d.name                     tells it from others
+--   d:measure(job, options)    as measure.run (harness/measure/measure.lua), there
+--   d:check(job, left)         what its checks say, a list in their order: { relative, absolute, all }: the largest
+--                              error of a row, of a value, of all rows together; or { failure }. nil: there was no time
+--   d:outputs(job, i)          the outputs of check number i, a string of float32; nil: it fails
+--   d.kept                     the log that an error names, nil: there is none yet
+-- All raise one line where the device does not do what it should.
+--
+-- Beside what measure.run takes, a memory may have fill = "linked" and file, and a job checks: rows like calls that
+-- have y and expected, names of memories, tokens, width (of both) and period (rows of what is expected, which come
+-- again and again; a row that begins with NaN says nothing).
+local compilers = require "harness.base.compilers"
+local cpu = require "harness.base.cpu"
+local digest_of = require "gen.host.digest"
+local host = require "host"
+local json = require "json"
+local jobs = require "harness.measure.job"
+local misuse = require "gen.schema.misuse"
+local process = require "process"
+local program = require "harness.device.program"
+local rounds = require "harness.measure.rounds"
+
+local device = { link_options = program.relocatable } -- of candidates
+device.__index = device
+
+local longest_argument, longest_line = 8000, 60000 -- bytes: other systems take no longer ones
+
+local largest_output = 1 << 30
+
+-- `words` as arguments with commas between them, as few as may be, in lists that one command takes.
+local function commands_of(words)
+    local list, current, bytes, whole = {}, {}, 0, 0
+    local arguments = {}
+    local function end_argument()
+        if #current > 0 then arguments[#arguments + 1] = table.concat(current, ",") end
+        current, bytes = {}, 0
+    end
+    for _, word in ipairs(words) do
+        if bytes + #word > longest_argument then end_argument() end
+        if whole + #word > longest_line then
+            end_argument()
+            list[#list + 1], arguments, whole = arguments, {}, 0
+        end
+        current[#current + 1], bytes, whole = word, bytes + #word + 1, whole + #word + 1
+    end
+    end_argument()
+    list[#list + 1] = arguments
+    return list
+end
+
+local function first_line(path)
+    local text = host.read(path, largest_output) or ""
+    return text:match "[^\r\n]*%f[%w]error[^\r\n]*" or text:match "[^%c]+" or nil
+end
+
+-- Runs `path` on the device with these arguments. Returns { lines by kind in their order, ended (whether all was done),
+-- started, message (what the program says went wrong), status, said (the first line of errors) }; nil: it took longer
+-- than `left` seconds.
+function device:run(path, arguments, left)
+    local out, errors = self.folder .. "/out", self.folder .. "/errors"
+    local script = 'exec >"$1" 2>"$2"; shift 2; exec "$@"' -- what a runner says itself stands apart
+    local command = compilers.joined({ "sh", "-c", script, "sh", out, errors }, self.words, { path }, arguments)
+    local result = assert(process.run(command, { timeout = left }))
+    if result.timed_out then return nil end
+    local found = { slice = {}, check = {}, cpu = {}, y = {}, status = result.status, said = first_line(errors) }
+    for line in (host.read(out, largest_output) or ""):gmatch "[^\r\n]+" do
+        local kind, rest = line:match "^(%S+) ?(.*)$"
+        if kind == "error" then found.message = rest end
+        found.started = found.started or line == "lookupc-device 1"
+        found.ended = found.ended or line == "end"
+        if found.started and kind and type(found[kind]) == "table" then table.insert(found[kind], rest) end
+    end
+    found.ended = found.ended and result.status == 0
+    return found
+end
+
+-- How a run ended, in words: what a shell makes of a signal is one.
+local function status_of(found)
+    local signal = found.status - 128
+    return signal > 0 and signal < 65 and "signal " .. signal or "exit status " .. found.status
+end
+
+-- Raises the line about a run that did not end well.
+function device:refuse(found)
+    local what = found.message
+        or not found.started and string.format("the program of %s does not start there: %s", self.cc, status_of(found))
+        or string.format("the program ends there too early: %s", status_of(found))
+    local said = not found.message and found.said and ": " .. found.said or ""
+    local kept = self.kept and string.format("; what was measured is in %s: --resume goes on", self.kept) or ""
+    error(string.format("--runner: %s: %s%s%s", self.runner, what, said, kept), 0)
+end
+
+-- The same as device.run, but raises one line if not all was done.
+function device:must_run(...)
+    local found = self:run(...)
+    if found and not found.ended then self:refuse(found) end
+    return found
+end
+
+local texts = { architecture = true, model = true, vendor = true } -- of the facts; the others are numbers
+
+-- The facts that a program has printed.
+local function facts_of(lines)
+    local facts = {}
+    for _, line in ipairs(lines) do
+        local name, value = line:match "^(%S+) (.*)$"
+        facts[name or ""] = value
+    end
+    for name, value in pairs(facts) do
+        if not texts[name] then facts[name] = math.tointeger(tonumber(value)) end
+    end
+    facts.virtual = facts.virtual == 1
+    return facts
+end
+
+local function an_empty_job()
+    return jobs.of { model = "none", seed = 1, repetitions = 1 }
+end
+
+function device.open(options)
+    local words = compilers.words(options.runner)
+    if #words == 0 then misuse('--runner: "' .. options.runner .. '": must be a command') end
+    if options.threads > 1 then
+        misuse(string.format("--threads: %d: must be 1 beside --runner", options.threads))
+    end
+    local cc = options.cc:match "[^,]+"
+    local self = { runner = options.runner, words = words, cc = cc, folder = process.temporary_directory() }
+    setmetatable(self, device)
+    self.programs = program.new(cc, options.cflags)
+    self.asking = self.programs:make(an_empty_job())
+    self.facts = facts_of(self:must_run(self.asking, {}).cpu)
+    self.name = self.facts.model and digest_of { options.runner, assert(json.encode(self.facts)) }
+    if not self.facts.architecture then
+        error(string.format("--runner: %s: prints no facts of a CPU: its output must be the program's", self.runner), 0)
+    end
+    cpu.stand_for(self.facts)
+    return self
+end
+
+-- What a slice's word is: CALL:N, w, p.
+local function word_of(numbers, one)
+    local flags = (one.warm and "w" or "") .. (one.pause and "p" or "")
+    return string.format("%d:%d%s", numbers[one.call], one.iterations, flags)
+end
+
+local late = {} -- raised where the time is up
+
+-- What harness/measure/rounds.lua measures with, in the program `path`, until `stop` of the clock.
+local function engine_of(self, job, path, stop)
+    local engine, numbers, seconds = { now = process.clock }, {}, 0
+    for i, row in ipairs(job.calls) do
+        numbers[row] = i - 1
+    end
+    function engine.show(text) host.status(text == "" and "" or text .. " on the device") end
+    function engine.slices(list)
+        local words, slices = {}, {}
+        for i, one in ipairs(list) do
+            words[i] = word_of(numbers, one)
+        end
+        for _, arguments in ipairs(commands_of(words)) do
+            local left = stop and stop - process.clock()
+            local found = (not left or left > 0) and self:must_run(path, arguments, left)
+            if not found then error(late, 0) end
+            for _, line in ipairs(found.slice) do
+                local cpu_time, wall, whole = line:match "^(%S+) (%S+) (%S+)$"
+                slices[#slices + 1] =
+                    { cpu = tonumber(cpu_time), wall = math.max(tonumber(wall), 1e-12), whole = tonumber(whole) }
+                seconds = seconds + slices[#slices].whole
+            end
+        end
+        if #slices ~= #list then
+            error(string.format("--runner: %s: %d of %d times came back", self.runner, #slices, #list), 0)
+        end
+        return slices
+    end
+    return engine, function() return seconds end
+end
+
+function device:measure(job, options)
+    local start = process.clock()
+    local engine, seconds = engine_of(self, job, self.programs:make(job), options.left and start + options.left)
+    local good, list = pcall(rounds.run, job, engine)
+    if not good and list == late then return nil end
+    if not good then error(list, 0) end
+    local samples = {}
+    for _, entry in ipairs(list) do
+        local sample = samples[entry.name] or { cpu = {}, wall = {}, share = {} }
+        samples[entry.name] = sample
+        table.insert(sample.cpu, entry.cpu_us)
+        table.insert(sample.wall, entry.wall_us)
+        table.insert(sample.share, entry.cpu_us / entry.wall_us)
+    end
+    return samples, { timed_seconds = seconds(), whole_seconds = process.clock() - start }
+end
+
+local function check_of(line)
+    local relative, absolute, all = line:match "^(%S+) (%S+) (%S+)$"
+    local function number(text) return tonumber(text) or text:find "nan" and 0 / 0 or math.huge end
+    return { relative = number(relative), absolute = number(absolute), all = number(all) }
+end
+
+-- Why a run did not do a check, where the device itself still answers; else raises one line.
+function device:failure_of(found)
+    if not found.message then self:must_run(self.asking, {}) end
+    return found.message or "crashed on the device: " .. status_of(found)
+end
+
+-- All checks in one run; if that ends early, each in one of its own: what fails, fails alone.
+function device:check(job, left)
+    local path, stop, words, results = self.programs:make(job), left and process.clock() + left, {}, {}
+    local function run(some)
+        local rest = stop and stop - process.clock()
+        return (not rest or rest > 0) and self:run(path, { table.concat(some, ",") }, rest) or nil
+    end
+    for i in ipairs(job.checks) do
+        words[i] = "=" .. i - 1
+    end
+    local found = run(words)
+    for i, line in ipairs(found and found.ended and found.check or {}) do
+        results[i] = check_of(line)
+    end
+    for i = 1, found and not found.ended and #words or 0 do
+        local one = run { words[i] }
+        if not one then return nil end
+        results[i] = one.ended and check_of(one.check[1]) or { failure = self:failure_of(one) }
+    end
+    job.program = path
+    return found and results
+end
+
+function device:outputs(job, i)
+    local found = self:run(job.program, { "@" .. i - 1 })
+    if not found.ended then return nil end
+    return (found.y[1]:gsub("%x%x%x%x%x%x%x%x", function(bits) return ("<I4"):pack(tonumber(bits, 16)) end))
+end
+
+return device
