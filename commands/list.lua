@@ -458,6 +458,7 @@ local commands = {
             {
                 name = "budget",
                 value = "LIST",
+                not_beside = { "runner" },
                 doc = "exit 1 if it costs more, such as codes=1%,error=0.4: share of codes that flip, of blocks and "
                     .. "whole models in each layer; of a LookupFFN also error of y, default: the model's budget",
             },
@@ -469,6 +470,7 @@ local commands = {
             tuned_option,
             arithmetic_option,
             type_options,
+            runner_option,
             threads_option,
             compiler_option,
             flags_option,

@@ -1,6 +1,7 @@
 -- The commands that compile and run emitted C on this CPU: run, verify, bench, tokenize; the family does the work.
 local bench_report = require "harness.report.bench_report"
 local compile = require "harness.base.compile"
+local device = require "harness.device.device"
 local expect = require "commands.expect"
 local families = require "gen.families.list"
 local file_rules = require "commands.file_rules"
@@ -50,6 +51,7 @@ end
 
 function commands.verify(arguments, options)
     local path = arguments[1]
+    options.device = options.runner and device.open(options) or nil
     return family_of(path, options).verify(path, options)
 end
 

@@ -416,6 +416,7 @@ function tune.tune(arguments, options)
     local o = settings(path, m, family, hooks, options)
     if options.runner then
         o.device = device.open(options)
+        options.device = o.device
     elseif o.seconds > 0 then
         measure.program()
     end

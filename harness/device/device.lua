@@ -7,7 +7,8 @@
 --   d:measure(job, options)    as measure.run (harness/measure/measure.lua), there
 --   d:check(job, left)         what its checks say, a list in their order: { relative, absolute, all }: the largest
 --                              error of a row, of a value, of all rows together; or { failure }. nil: there was no time
---   d:outputs(job, i)          the outputs of check number i, a string of float32; nil: it fails
+--   d:outputs(job, list)       the outputs of the checks of these numbers, in one run: strings of 4 bytes a value; nil:
+--                              it ends early
 --   d.kept                     the log that an error names, nil: there is none yet
 -- All raise one line where the device does not do what it should.
 --
@@ -233,10 +234,17 @@ function device:check(job, left)
     return found and results
 end
 
-function device:outputs(job, i)
-    local found = self:run(job.program, { "@" .. i - 1 })
-    if not found.ended then return nil end
-    return (found.y[1]:gsub("%x%x%x%x%x%x%x%x", function(bits) return ("<I4"):pack(tonumber(bits, 16)) end))
+function device:outputs(job, list)
+    local words, texts = {}, {}
+    for i, number in ipairs(list) do
+        words[i] = "@" .. number - 1
+    end
+    local found = self:run(job.program, { table.concat(words, ",") })
+    if not found.ended then return nil, self:failure_of(found) end
+    for i, line in ipairs(found.y) do
+        texts[i] = line:gsub("%x%x%x%x%x%x%x%x", function(bits) return ("<I4"):pack(tonumber(bits, 16)) end)
+    end
+    return texts
 end
 
 return device

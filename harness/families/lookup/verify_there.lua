@@ -1,6 +1,6 @@
 -- Compares compiled kernels of LookupFFNs with the float64 reference on a device (harness/device/device.lua): its
 -- program computes the errors of outputs. Where they are larger than the tolerance the outputs are fetched, and judged
--- by what rounding explains, as here.
+-- by what rounding explains, as here. Where rounding may change codes of many tokens, codes are fetched, too.
 local compile = require "harness.base.compile"
 local host = require "host"
 local jobs = require "harness.measure.job"
@@ -11,23 +11,27 @@ local there = {}
 
 local most_work = 1e9 -- multiplications that one call is worth on a device, which may be slow
 local least_tokens = 33
+local most_near = 0.1 -- of the tokens: with more, codes of the kernels are needed
+local nan = ("<d"):pack(0 / 0)
 
 -- The random tokens of a reference and what it makes of them, in files for a program: { random, tokens, x, expected
--- (paths), near (by number) }. A token whose codes rounding may change has no outputs to be compared with.
+-- (paths), near (by number), coded (whether the kernels' own codes are needed) }. A token whose codes rounding may
+-- change has no outputs to be compared with.
 local function sample_of(reference, tokens, rows, d_out)
     assert(reference:extend(tokens))
     local folder, random = process.temporary_directory(), reference:sample("random", tokens)
-    local made = { random = random, tokens = tokens, near = {} }
+    local made = { random = random, tokens = tokens, near = {}, y = random:y(tokens), facts = reference:facts() }
     made.x, made.expected = folder .. "/x", folder .. "/y"
-    local y, parts, row = random:y(tokens), {}, 8 * d_out
+    local parts, row, count = {}, 8 * d_out, 0
     for token = 0, tokens - 1 do
-        local own = y:sub(token * row + 1, (token + 1) * row)
+        local own = made.y:sub(token * row + 1, (token + 1) * row)
         made.near[token] = random:is_near(token)
-        parts[token + 1] = made.near[token] and ("<d"):pack(0 / 0) .. own:sub(9) or own
+        count = count + (made.near[token] and 1 or 0)
+        parts[token + 1] = made.near[token] and nan .. own:sub(#nan + 1) or own
     end
+    made.coded = count > most_near * tokens
     assert(host.write_file(made.x, random:x(rows)))
     assert(host.write_file(made.expected, table.concat(parts)))
-    made.y = y
     return made
 end
 
@@ -47,20 +51,8 @@ local function counts_of(variant, tokens, multiplications, quick)
     return list
 end
 
--- What is wrong with outputs y of a check of `sample`, or nil.
-local function judged(sample, y, tokens, d_out, moved_share)
-    local tally, row = lookup_reference.tally(), 4 * d_out
-    local parts = {}
-    for at = 0, tokens - 1 do
-        local token = at % sample.tokens
-        local own = y:sub(at * row + 1, (at + 1) * row)
-        if sample.near[token] then
-            local right = { ("<" .. ("d"):rep(d_out)):unpack(sample.y, token * 2 * row + 1) }
-            own = ("<" .. ("f"):rep(d_out)):pack(table.unpack(right, 1, d_out))
-        end
-        parts[#parts + 1] = own
-    end
-    sample.random:compare(table.concat(parts), false, tally)
+-- What a tally of outputs says against them, or nil.
+local function fault_of(tally, moved_share)
     if tally.wrong > 0 then
         local form = "%d of %d tokens wrong, the first: token %d with relative error %.3g"
         return form:format(tally.wrong, tally.compared, tally.first_wrong, tally.first_error)
@@ -70,65 +62,150 @@ local function judged(sample, y, tokens, d_out, moved_share)
     end
 end
 
--- The checks of one stage { plan, library (its row in the job), variant, sample, facts } at the end of job.checks: its
+-- What is wrong with outputs y of a check of `sample`, or nil, and their largest relative error. Tokens without outputs
+-- to be compared with are right.
+local function judged(sample, y, tokens, d_out)
+    local tally, row, parts = lookup_reference.tally(), 4 * d_out, {}
+    for at = 0, tokens - 1 do
+        local token = at % sample.tokens
+        parts[at + 1] = y:sub(at * row + 1, (at + 1) * row)
+        if sample.near[token] then
+            local right = { ("<" .. ("d"):rep(d_out)):unpack(sample.y, token * 2 * row + 1) }
+            parts[at + 1] = ("<" .. ("f"):rep(d_out)):pack(table.unpack(right, 1, d_out))
+        end
+    end
+    sample.random:compare(table.concat(parts), false, tally)
+    return fault_of(tally, sample.facts.moved_share), tally.worst
+end
+
+-- Adds a row to job.checks: the `steps` (without their library) leave `tokens` rows of y in the memory `y`.
+local function add_check(job, own, name, row)
+    row.name, row.own = name, own
+    for _, step in ipairs(row.steps) do
+        step.library = own.library
+    end
+    table.insert(job.checks, row)
+    return #job.checks
+end
+
+-- The check whose outputs are the codes of the sample and behind them the scores, as the projection leaves them, chunk
+-- by chunk; nothing is compared on the device.
+local function add_codes(job, own)
+    local v, tokens, steps = own.variant, own.sample.tokens, {}
+    local slots = v.h * v.neighbours
+    local all = (tokens + v.tile - 1) // v.tile * v.tile * slots
+    for first = 0, tokens - 1, v.chunk do
+        local x = { memory = own.sample.name .. " x", at = 4 * v.d * first }
+        local code, score = { memory = "codes", at = 2 * slots * first }, { memory = "codes" }
+        score.at = 2 * all + 4 * slots * first
+        local count = math.min(v.chunk, tokens - first)
+        table.insert(steps, { ["function"] = v.project, arguments = { "weights", x, count, code, score, "scratch" } })
+    end
+    own.code_words = all
+    job.most_codes = math.max(job.most_codes or 0, 6 * all)
+    local row = { y = "codes", expected = "nothing", tokens = 3 * all // 2, width = 1, period = 1, steps = steps }
+    own.codes = add_check(job, own, v.project, row)
+end
+
+-- The checks of one stage { plan, library (its row in the job), variant, sample } at the end of job.checks: its
 -- kernels, and unless `quick` the public function where it takes this stage, `least` to `most` tokens.
 local function add_checks(job, own, quick, least, most)
+    local sample, v = own.sample, own.variant
     local function add(symbol, count)
-        table.insert(job.checks, {
-            name = string.format("%s, %d tokens", symbol, count),
+        add_check(job, own, string.format("%s, %d tokens", symbol, count), {
             y = "y",
-            expected = own.sample.name .. " expected",
+            expected = sample.name .. " expected",
             tokens = count,
-            width = own.variant.d_out,
-            period = own.sample.tokens,
-            own = own,
-            steps = {
-                {
-                    library = own.library,
-                    ["function"] = symbol,
-                    arguments = { "weights", own.sample.name .. " x", "y", count, "scratch" },
-                },
-            },
+            width = v.d_out,
+            period = sample.tokens,
+            steps = { { ["function"] = symbol, arguments = { "weights", sample.name .. " x", "y", count, "scratch" } } },
         })
-        own.largest = math.max(own.largest or 0, count)
+        job.largest = math.max(job.largest or 0, count)
     end
-    for _, count in ipairs(counts_of(own.variant, own.sample.tokens, own.facts.multiplications, quick)) do
-        add(own.variant.ffn, count)
-        if not quick and count >= least and count <= most then add(own.variant.public_ffn, count) end
+    if sample.coded then add_codes(job, own) end
+    for _, count in ipairs(counts_of(v, sample.tokens, sample.facts.multiplications, quick)) do
+        if not sample.coded or count <= 9 * v.tile + 1 then -- all outputs are fetched then
+            add(v.ffn, count)
+            if not quick and count >= least and count <= most then add(v.public_ffn, count) end
+        end
     end
 end
 
-local function memory_rows(samples, scratch, y_bytes)
-    local rows = { { name = "y", bytes = y_bytes }, { name = "scratch", bytes = scratch } }
+local function memory_rows(job, samples, scratch, d_out)
+    local rows = {
+        { name = "y", bytes = 4 * job.largest * d_out },
+        { name = "scratch", bytes = scratch },
+        { name = "codes", bytes = job.most_codes or 0 },
+    }
+    local function add(name, path)
+        rows[#rows + 1] = { name = name, bytes = #assert(host.read(path, 1 << 31)), fill = "linked", file = path }
+    end
     for _, sample in ipairs(samples) do
-        for _, kind in ipairs { "x", "expected" } do
-            local bytes = #assert(host.read(sample[kind], 1 << 31))
-            local row = { name = sample.name .. " " .. kind, bytes = bytes, fill = "linked", file = sample[kind] }
-            rows[#rows + 1] = row
+        add(sample.name .. " x", sample.x)
+        add(sample.name .. " expected", sample.expected)
+    end
+    local nothing = process.temporary_directory() .. "/nothing"
+    assert(host.write_file(nothing, nan))
+    add("nothing", nothing)
+    return rows
+end
+
+-- What is said of a check: name, what is wrong (nil: nothing), the largest relative error.
+local function add_result(result, name, wrong, relative)
+    result.ok = result.ok and not wrong
+    if relative then result.kernel_rel_err = math.max(result.kernel_rel_err, relative) end
+    local detail = wrong or string.format("relative error %.2g on the device", relative or 0)
+    table.insert(result.checks, { name = name, ok = not wrong, detail = detail })
+end
+
+-- Adds what comes of the checks of numbers `list` of a stage whose outputs are compared here, with the codes that its
+-- kernels have, after these have been found right.
+local function add_coded(device, job, own, list, result)
+    local outputs, failure = device:outputs(job, list)
+    if not outputs then return add_result(result, own.variant.ffn, failure) end
+    local v, sample, taken = own.variant, own.sample, nil
+    for i, number in ipairs(list) do
+        local check, tally = job.checks[number], lookup_reference.tally()
+        if number == own.codes then
+            local slots, words = v.h * v.neighbours, own.code_words
+            local codes = lookup_reference.rows(outputs[i]:sub(1, 2 * words), 2, slots, v.tile, sample.tokens)
+            local scores = ("f"):pack(1):rep(sample.tokens * slots)
+            if sample.facts.weighted then
+                scores = lookup_reference.rows(outputs[i]:sub(2 * words + 1), 4, slots, v.tile, sample.tokens)
+            end
+            taken = sample.random:taken(codes)
+            taken:compare_hash(codes, scores, tally)
+            local wrong = tally.wrong_codes > 0 and "codes wrong, the first: " .. tally.first_code
+                or tally.wrong_scores > 0 and "scores wrong, the first: " .. tally.first_score
+            add_result(result, check.name, wrong or nil)
+        else
+            taken:compare(outputs[i], false, tally)
+            add_result(result, check.name, fault_of(tally, sample.facts.moved_share), tally.worst)
         end
     end
-    return rows
 end
 
 -- The result of a stage, as verify.all returns it, of its checks and what the device says of them.
 local function result_of(device, job, own, found)
-    local result = { ok = true, checks = {}, tokens = own.sample.tokens, kernel_rel_err = 0.0 }
+    local result = { ok = true, device = true, checks = {}, tokens = own.sample.tokens, kernel_rel_err = 0.0 }
+    local coded = {}
     for i, row in ipairs(job.checks) do
-        if row.own == own then
-            local one, wrong = found[i], nil
-            if one.failure then
-                wrong = one.failure
-            elseif not (one.relative <= lookup_reference.tolerance) then
-                local y = device:outputs(job, i)
-                wrong = y and judged(own.sample, y, row.tokens, row.width, own.facts.moved_share)
-                    or not y and "crashed on the device" or nil
-            end
-            result.ok = result.ok and not wrong
-            if one.relative then result.kernel_rel_err = math.max(result.kernel_rel_err, one.relative) end
-            local detail = wrong or string.format("relative error %.2g on the device", one.relative)
-            table.insert(result.checks, { name = row.name, ok = not wrong, detail = detail })
+        local one = row.own == own and found[i]
+        if one and one.failure then
+            add_result(result, row.name, one.failure)
+        elseif one and own.sample.coded then
+            coded[#coded + 1] = i
+        elseif one and one.relative <= lookup_reference.tolerance then
+            add_result(result, row.name, nil, one.relative)
+            result.max_abs_err = math.max(result.max_abs_err or 0, one.absolute)
+        elseif one then
+            local outputs, failure = device:outputs(job, { i })
+            local wrong, worst = failure, nil
+            if outputs then wrong, worst = judged(own.sample, outputs[1], row.tokens, row.width) end
+            add_result(result, row.name, wrong, worst)
         end
     end
+    if #coded > 0 and result.ok then add_coded(device, job, own, coded, result) end
     return result
 end
 
@@ -162,7 +239,7 @@ function there.all(list, files, options, reference_of, range_of)
         local key = string.format("%s %d %d", name, tokens, rows)
         local d_out = own.variant.d_out
         files.there[key] = files.there[key] or sample_of(reference, tokens, math.max(rows, tokens), d_out)
-        own.sample, own.facts = files.there[key], reference:facts()
+        own.sample = files.there[key]
         if not used[own.sample] then
             samples[#samples + 1], used[own.sample] = own.sample, true
             own.sample.name = "sample " .. #samples
@@ -172,11 +249,7 @@ function there.all(list, files, options, reference_of, range_of)
         local least, most = range_of(own.v, own.number)
         add_checks(job, own, options.quick, least, most)
     end
-    local largest = 0
-    for _, own in ipairs(stages) do
-        largest = math.max(largest, own.largest)
-    end
-    job.memory = memory_rows(samples, scratch, 4 * largest * stages[1].variant.d_out)
+    job.memory = memory_rows(job, samples, scratch, stages[1].variant.d_out)
     local all = {}
     for i in ipairs(list) do
         all[i] = {}
