@@ -32,6 +32,7 @@ device.__index = device
 local longest_argument, longest_line = 8000, 60000 -- bytes: other systems take no longer ones
 
 local largest_output = 1 << 30
+local most_checking = 4 -- programs of checks that are kept, as their outputs may be wanted
 
 -- `words` as arguments with commas between them, as few as may be, in lists that one command takes.
 local function commands_of(words)
@@ -131,6 +132,7 @@ function device.open(options)
     end
     local cc = options.cc:match "[^,]+"
     local self = { runner = options.runner, words = words, cc = cc, folder = process.temporary_directory() }
+    self.checking = {}
     setmetatable(self, device)
     self.programs = program.new(cc, options.cflags)
     self.asking = self.programs:make(an_empty_job())
@@ -184,8 +186,10 @@ end
 
 function device:measure(job, options)
     local start = process.clock()
-    local engine, seconds = engine_of(self, job, self.programs:make(job), options.left and start + options.left)
+    local path = self.programs:make(job)
+    local engine, seconds = engine_of(self, job, path, options.left and start + options.left)
     local good, list = pcall(rounds.run, job, engine)
+    host.remove(path)
     if not good and list == late then return nil end
     if not good then error(list, 0) end
     local samples = {}
@@ -231,6 +235,8 @@ function device:check(job, left)
         results[i] = one.ended and check_of(one.check[1]) or { failure = self:failure_of(one) }
     end
     job.program = path
+    table.insert(self.checking, path)
+    if #self.checking > most_checking then host.remove(table.remove(self.checking, 1)) end
     return found and results
 end
 

@@ -110,7 +110,7 @@ end
 -- The checks of one stage { plan, library (its row in the job), variant, sample } at the end of job.checks: its
 -- kernels, and unless `quick` the public function where it takes this stage, `least` to `most` tokens.
 local function add_checks(job, own, quick, least, most)
-    local sample, v = own.sample, own.variant
+    local sample, v, x = own.sample, own.variant, own.sample.name .. " x"
     local function add(symbol, count)
         add_check(job, own, string.format("%s, %d tokens", symbol, count), {
             y = "y",
@@ -118,7 +118,7 @@ local function add_checks(job, own, quick, least, most)
             tokens = count,
             width = v.d_out,
             period = sample.tokens,
-            steps = { { ["function"] = symbol, arguments = { "weights", sample.name .. " x", "y", count, "scratch" } } },
+            steps = { { ["function"] = symbol, arguments = { "weights", x, "y", count, "scratch" } } },
         })
         job.largest = math.max(job.largest or 0, count)
     end
