@@ -41,8 +41,8 @@ python3-torch           | train model full | the module of examples/pytorch, and
 slurm-wlm               | tune | the test of harness/fleet starts a Slurm of its own
 munge                   | tune | authentication of that Slurm
 parallel                | tune | harness/fleet without Slurm
-gcc-arm-none-eabi       | firmware isa fuzz | Cortex-M: compiles for it
-qemu-system-arm         | firmware isa | Cortex-M: runs it
+gcc-arm-none-eabi       | firmware isa fuzz tune | Cortex-M: compiles for it
+qemu-system-arm         | firmware isa tune | Cortex-M: runs it
 gcc-aarch64-linux-gnu   | firmware isa fuzz tune | AArch64: compiles for it
 libc6-dev-arm64-cross   | isa fuzz tune | AArch64: the C library of programs for it
 gcc-riscv64-unknown-elf | firmware fuzz full | RISC-V of 32 bits: compiles for it
@@ -288,7 +288,7 @@ lint() {
     luacheck --quiet commands gen harness tests || status=1 # lines of more than 120 columns, too
     find . -name build -prune -o \( -name '*.sh' -o -path ./.ci/run -o -path './examples/runners/*' \) -print | sort | xargs shellcheck -x -P SCRIPTDIR || status=1
     c_files | xargs clang-format --dry-run -Werror || status=1
-    find commands gen harness -name '*.c' | sort | xargs -n 8 -P "$(nproc)" clang-tidy --quiet -p build --warnings-as-errors='*' 2>build/tidy.log || {
+    find commands gen harness -name '*.c' ! -name cortex_m.c | sort | xargs -n 8 -P "$(nproc)" clang-tidy --quiet -p build --warnings-as-errors='*' 2>build/tidy.log || {
         cat build/tidy.log
         status=1
     }

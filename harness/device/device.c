@@ -7,7 +7,7 @@
      @CHECK     print these outputs, too
    Output, a line each: "lookupc-device 1", "cpu NAME VALUE" for each fact, then in the order of the words
      slice CPU WALL WHOLE                seconds of one call, and of the slice with all that belongs to it
-     check RELATIVE ABSOLUTE ALL         the largest error of a row and of a value, and that of all rows together
+     check RELATIVE ABSOLUTE ALL         squares of the largest error of a row and of a value, and of that of all rows together
      y HEXADECIMAL
    and "end" once all is done. What goes wrong is "error TEXT" and exit status 1. */
 #include "harness/device/device.h"
@@ -144,54 +144,9 @@ static void bind_libraries(void)
     }
 }
 
-static void prepare(device_call *call)
-{
-    for (device_step *step = call->steps; step < call->steps + call->count; ++step) {
-        for (size_t i = 0; i < step->count; ++i) {
-            const device_argument *a = &step->arguments[i];
-            switch (a->kind) {
-            case DEVICE_NUMBER: step->words[i] = (uintptr_t)a->of; break;
-            case DEVICE_MEMORY: step->words[i] = (uintptr_t)device.memories[a->of].memory + a->at; break;
-            case DEVICE_WEIGHTS: step->words[i] = (uintptr_t)device.libraries[step->library].weights; break;
-            case DEVICE_BLOB: step->words[i] = (uintptr_t)device.libraries[step->library].bound; break;
-            }
-        }
-    }
-}
-
-static void prepare_calls(void)
-{
-    for (size_t i = 0; i < device.call_count; ++i) {
-        prepare(&device.calls[i]);
-    }
-    for (size_t i = 0; i < device.check_count; ++i) {
-        prepare(&device.checks[i].call);
-    }
-}
-
-/* One call, at the next of its places; false: a function reports an error. */
-static bool run_call(device_call *call)
-{
-    bool good = true;
-    for (device_step *step = call->steps; step < call->steps + call->count; ++step) {
-        uintptr_t *const w = step->words;
-        for (size_t i = 0; i < step->count; ++i) {
-            const device_argument *a = &step->arguments[i];
-            if (a->place > 0) {
-                w[i] = (uintptr_t)device.memories[a->of].memory + a->at + call->place * a->place;
-            }
-        }
-        const uintptr_t status = step->called(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]);
-        good &= !step->status || (int)status == 0;
-    }
-    call->place += 1;
-    call->place -= call->place < call->places ? 0 : call->places;
-    return good;
-}
-
 static void must_run(device_call *call)
 {
-    if (!run_call(call)) {
+    if (!device_run(call)) {
         fail("%s: the library reports an error", call->name);
     }
 }
@@ -245,27 +200,11 @@ static void compare(device_check *check, bool show)
     }
     must_run(&check->call);
     check_tails(check->call.name);
-    const float *y = (const float *)(const void *)device.memories[check->y].memory;
-    const double *expected = (const double *)(const void *)device.memories[check->expected].memory;
-    double relative = 0.0, absolute = 0.0, all_off = 0.0, all_length = 0.0;
-    for (size_t token = 0; token < check->tokens; ++token) {
-        const float *row = y + token * check->width;
-        const double *right = expected + token % check->period * check->width;
-        double off = 0.0, length = 0.0;
-        for (size_t i = 0; i < check->width && !isnan(right[0]); ++i) {
-            const double difference = fabs((double)row[i] - right[i]);
-            off += difference * difference;
-            length += right[i] * right[i];
-            absolute = difference <= absolute ? absolute : difference; /* NaN is the largest */
-        }
-        const double error = off == 0.0 ? 0.0 : sqrt(off / length);
-        relative = error <= relative ? relative : error;
-        all_off += off;
-        all_length += length;
-    }
-    printf("check %.17g %.17g %.17g\n", relative, absolute, all_off == 0.0 ? 0.0 : sqrt(all_off / all_length));
+    const device_errors off = device_compare(check);
+    printf("check %.17g %.17g %.17g\n", off.relative, off.absolute, off.all);
     if (show) {
         fputs("y ", stdout);
+        const float *y = (const float *)(const void *)device.memories[check->y].memory;
         for (size_t i = 0; i < check->tokens * check->width; ++i) {
             uint32_t bits;
             memcpy(&bits, &y[i], sizeof(bits));
@@ -325,7 +264,7 @@ int main(int count, char **arguments)
     if (count > 1) {
         make_memories();
         bind_libraries();
-        prepare_calls();
+        device_prepare();
     }
     for (int i = 1; i < count; ++i) {
         follow(arguments[i]);

@@ -78,4 +78,27 @@ typedef struct {
 
 extern device_job device; /* the printed one */
 
+/* What a board does, in order: so many calls of call `number`, or, where they are 0, check `number`. */
+typedef struct {
+    size_t number, calls;
+    bool warm, show;
+} device_word;
+
+extern const device_word device_words[];
+extern const size_t device_word_count;
+
+/* Finds what the arguments of all calls stand for, once memories and libraries are there. */
+void device_prepare(void);
+
+/* One call, at the next of its places; false: a function reports an error. */
+bool device_run(device_call *call);
+
+/* Squares of the largest relative error of a row, of the largest one of a value, of the relative one of all rows together. */
+typedef struct {
+    double relative, absolute, all;
+} device_errors;
+
+/* Of a check whose call has run. */
+device_errors device_compare(const device_check *check);
+
 #endif

@@ -34,25 +34,34 @@ local longest_argument, longest_line = 8000, 60000 -- bytes: other systems take 
 local largest_output = 1 << 30
 local most_checking = 4 -- programs of checks that are kept, as their outputs may be wanted
 
--- `words` as arguments with commas between them, as few as may be, in lists that one command takes.
-local function commands_of(words)
-    local list, current, bytes, whole = {}, {}, 0, 0
-    local arguments = {}
-    local function end_argument()
-        if #current > 0 then arguments[#arguments + 1] = table.concat(current, ",") end
-        current, bytes = {}, 0
-    end
+-- `words` in lists of at most so many bytes with commas between them.
+local function parted(words, most)
+    local list, bytes = { {} }, 0
     for _, word in ipairs(words) do
-        if bytes + #word > longest_argument then end_argument() end
-        if whole + #word > longest_line then
-            end_argument()
-            list[#list + 1], arguments, whole = arguments, {}, 0
+        if bytes + #word > most then
+            list[#list + 1], bytes = {}, 0
         end
-        current[#current + 1], bytes, whole = word, bytes + #word + 1, whole + #word + 1
+        table.insert(list[#list], word)
+        bytes = bytes + #word + 1
     end
-    end_argument()
-    list[#list + 1] = arguments
     return list
+end
+
+-- The words of a run each, of those of one measurement.
+function device.runs_of(words) return parted(words, longest_line) end
+
+-- What is run of a job: its program.
+function device:make(job) return { path = self.programs:make(job) } end
+
+function device.forget(made) host.remove(made.path) end
+
+-- The words of the command that does `words` with what `make` made.
+function device:command(made, words)
+    local arguments = {}
+    for i, part in ipairs(#words > 0 and parted(words, longest_argument) or {}) do
+        arguments[i] = table.concat(part, ",")
+    end
+    return compilers.joined(self.words, { made.path }, arguments)
 end
 
 local function first_line(path)
@@ -60,16 +69,17 @@ local function first_line(path)
     return text:match "[^\r\n]*%f[%w]error[^\r\n]*" or text:match "[^%c]+" or nil
 end
 
--- Runs `path` on the device with these arguments. Returns { lines by kind in their order, ended (whether all was done),
--- started, message (what the program says went wrong), status, said (the first line of errors) }; nil: it took longer
--- than `left` seconds.
-function device:run(path, arguments, left)
+-- Does `words` on the device with what `make` made. Returns { lines by kind in their order, ended (whether all was
+-- done), started, message (what the program says went wrong), status, said (the first line of errors) }; nil: it took
+-- longer than `left` seconds.
+function device:run(made, words, left)
     local out, errors = self.folder .. "/out", self.folder .. "/errors"
     local script = 'exec >"$1" 2>"$2"; shift 2; exec "$@"' -- what a runner says itself stands apart
-    local command = compilers.joined({ "sh", "-c", script, "sh", out, errors }, self.words, { path }, arguments)
+    local command = compilers.joined({ "sh", "-c", script, "sh", out, errors }, self:command(made, words))
     local result = assert(process.run(command, { timeout = left }))
     if result.timed_out then return nil end
-    local found = { slice = {}, check = {}, cpu = {}, y = {}, status = result.status, said = first_line(errors) }
+    local found = { slice = {}, clocks = {}, check = {}, cpu = {}, y = {} }
+    found.status, found.said = result.status, first_line(errors)
     for line in (host.read(out, largest_output) or ""):gmatch "[^\r\n]+" do
         local kind, rest = line:match "^(%S+) ?(.*)$"
         if kind == "error" then found.message = rest end
@@ -120,8 +130,10 @@ local function facts_of(lines)
     return facts
 end
 
-local function an_empty_job()
-    return jobs.of { model = "none", seed = 1, repetitions = 1 }
+-- What the device says where it has nothing to do; raises one line if it does not answer.
+function device:answers()
+    self.asking = self.asking or self:make(jobs.of { model = "none", seed = 1, repetitions = 1 })
+    return self:must_run(self.asking, {})
 end
 
 function device.open(options)
@@ -134,9 +146,8 @@ function device.open(options)
     local self = { runner = options.runner, words = words, cc = cc, folder = process.temporary_directory() }
     self.checking = {}
     setmetatable(self, device)
-    self.programs = program.new(cc, options.cflags)
-    self.asking = self.programs:make(an_empty_job())
-    self.facts = facts_of(self:must_run(self.asking, {}).cpu)
+    self.programs = program.new(cc, options.cflags, program.hosted)
+    self.facts = facts_of(self:answers().cpu)
     self.name = self.facts.model and digest_of { options.runner, assert(json.encode(self.facts)) }
     if not self.facts.architecture then
         error(string.format("--runner: %s: prints no facts of a CPU: its output must be the program's", self.runner), 0)
@@ -153,8 +164,18 @@ end
 
 local late = {} -- raised where the time is up
 
--- What harness/measure/rounds.lua measures with, in the program `path`, until `stop` of the clock.
-local function engine_of(self, job, path, stop)
+-- The times of a run, in seconds.
+function device.slices_of(_, found)
+    local slices = {}
+    for i, line in ipairs(found.slice) do
+        local cpu_time, wall, whole = line:match "^(%S+) (%S+) (%S+)$"
+        slices[i] = { cpu = tonumber(cpu_time), wall = math.max(tonumber(wall), 1e-12), whole = tonumber(whole) }
+    end
+    return slices
+end
+
+-- What harness/measure/rounds.lua measures with, by what `make` made, until `stop` of the clock.
+local function engine_of(self, job, made, stop)
     local engine, numbers, seconds = { now = process.clock }, {}, 0
     for i, row in ipairs(job.calls) do
         numbers[row] = i - 1
@@ -165,15 +186,13 @@ local function engine_of(self, job, path, stop)
         for i, one in ipairs(list) do
             words[i] = word_of(numbers, one)
         end
-        for _, arguments in ipairs(commands_of(words)) do
+        for _, some in ipairs(self.runs_of(words)) do
             local left = stop and stop - process.clock()
-            local found = (not left or left > 0) and self:must_run(path, arguments, left)
+            local found = (not left or left > 0) and self:must_run(made, some, left)
             if not found then error(late, 0) end
-            for _, line in ipairs(found.slice) do
-                local cpu_time, wall, whole = line:match "^(%S+) (%S+) (%S+)$"
-                slices[#slices + 1] =
-                    { cpu = tonumber(cpu_time), wall = math.max(tonumber(wall), 1e-12), whole = tonumber(whole) }
-                seconds = seconds + slices[#slices].whole
+            for _, slice in ipairs(self:slices_of(found, some)) do
+                slices[#slices + 1] = slice
+                seconds = seconds + slice.whole
             end
         end
         if #slices ~= #list then
@@ -186,10 +205,10 @@ end
 
 function device:measure(job, options)
     local start = process.clock()
-    local path = self.programs:make(job)
-    local engine, seconds = engine_of(self, job, path, options.left and start + options.left)
+    local made = self:make(job)
+    local engine, seconds = engine_of(self, job, made, options.left and start + options.left)
     local good, list = pcall(rounds.run, job, engine)
-    host.remove(path)
+    self.forget(made)
     if not good and list == late then return nil end
     if not good then error(list, 0) end
     local samples = {}
@@ -203,40 +222,40 @@ function device:measure(job, options)
     return samples, { timed_seconds = seconds(), whole_seconds = process.clock() - start }
 end
 
-local function check_of(line)
+function device.check_of(line)
     local relative, absolute, all = line:match "^(%S+) (%S+) (%S+)$"
-    local function number(text) return tonumber(text) or text:find "nan" and 0 / 0 or math.huge end
+    local function number(square) return (tonumber(square) or square:find "nan" and 0 / 0 or math.huge) ^ 0.5 end
     return { relative = number(relative), absolute = number(absolute), all = number(all) }
 end
 
 -- Why a run did not do a check, where the device itself still answers; else raises one line.
 function device:failure_of(found)
-    if not found.message then self:must_run(self.asking, {}) end
+    if not found.message then self:answers() end
     return found.message or "crashed on the device: " .. status_of(found)
 end
 
 -- All checks in one run; if that ends early, each in one of its own: what fails, fails alone.
 function device:check(job, left)
-    local path, stop, words, results = self.programs:make(job), left and process.clock() + left, {}, {}
+    local made, stop, words, results = self:make(job), left and process.clock() + left, {}, {}
     local function run(some)
         local rest = stop and stop - process.clock()
-        return (not rest or rest > 0) and self:run(path, { table.concat(some, ",") }, rest) or nil
+        return (not rest or rest > 0) and self:run(made, some, rest) or nil
     end
     for i in ipairs(job.checks) do
         words[i] = "=" .. i - 1
     end
     local found = run(words)
     for i, line in ipairs(found and found.ended and found.check or {}) do
-        results[i] = check_of(line)
+        results[i] = self.check_of(line)
     end
     for i = 1, found and not found.ended and #words or 0 do
         local one = run { words[i] }
         if not one then return nil end
-        results[i] = one.ended and check_of(one.check[1]) or { failure = self:failure_of(one) }
+        results[i] = one.ended and self.check_of(one.check[1]) or { failure = self:failure_of(one) }
     end
-    job.program = path
-    table.insert(self.checking, path)
-    if #self.checking > most_checking then host.remove(table.remove(self.checking, 1)) end
+    job.made = made
+    table.insert(self.checking, made)
+    if #self.checking > most_checking then self.forget(table.remove(self.checking, 1)) end
     return found and results
 end
 
@@ -245,7 +264,7 @@ function device:outputs(job, list)
     for i, number in ipairs(list) do
         words[i] = "@" .. number - 1
     end
-    local found = self:run(job.program, { table.concat(words, ",") })
+    local found = self:run(job.made, words)
     if not found.ended then return nil, self:failure_of(found) end
     for i, line in ipairs(found.y) do
         texts[i] = line:gsub("%x%x%x%x%x%x%x%x", function(bits) return ("<I4"):pack(tonumber(bits, 16)) end)

@@ -11,36 +11,48 @@ local process = require "process"
 local program = {}
 program.__index = program
 
--- What every program has, from this program's own files.
-local units = {
-    "harness/device/device.c",
-    "harness/base/cpu_facts.c",
-    "harness/base/amx.c",
-    "gen/weights/random.c",
-}
 local headers = {
     "harness/device/device.h",
+    "harness/device/board.h",
     "harness/base/cpu_facts.h",
     "harness/base/amx.h",
     "harness/base/clock.h",
     "gen/weights/random.h",
 }
 
+-- How programs are made that run on an operating system: units of this program's own files, flags that compile them,
+-- and the words before and behind the objects of a link.
+program.hosted = {
+    units = {
+        "harness/device/device.c",
+        "harness/device/calls.c",
+        "harness/base/cpu_facts.c",
+        "harness/base/amx.c",
+        "gen/weights/random.c",
+    },
+    flags = { "-std=gnu11", "-O2", "-D_GNU_SOURCE" },
+    link = { "-static" },
+    behind = { "-lm" },
+}
+
 -- The options that link objects to one, a candidate.
 program.relocatable = { "-r", "-nostdlib" }
 
--- Whatever programs have in common, compiled with `cc` and the flags `cflags`; raises one line.
-function program.new(cc, cflags)
+-- Whatever programs have in common, made as `how` says (program.hosted; with `files`, further ones that are written
+-- beside the units, `rooms`, whether memory is there from the beginning, and `link_of`, a function of that folder),
+-- compiled with `cc` and the flags `cflags`; raises one line.
+function program.new(cc, cflags, how)
     local folder, contents, commands = process.temporary_directory(), {}, {}
     local self = { cc = cc, cflags = compilers.words(cflags), folder = folder, objects = {}, data = {}, number = 0 }
-    for _, list in ipairs { units, headers } do
+    self.how, self.link = how, how.link_of and how.link_of(folder) or how.link
+    for _, list in ipairs { how.units, headers, how.files or {} } do
         for _, name in ipairs(list) do
             contents[name] = assert(host.resource(name))
         end
     end
     assert(host.write_directory(folder, contents, true))
     setmetatable(self, program)
-    for i, name in ipairs(units) do
+    for i, name in ipairs(how.units) do
         self.objects[i] = string.format("%s/%d.o", folder, i)
         commands[i] = self:compiling(folder .. "/" .. name, self.objects[i])
     end
@@ -52,8 +64,15 @@ function program.new(cc, cflags)
 end
 
 function program:compiling(source, object)
-    local flags = { "-std=gnu11", "-O2", "-D_GNU_SOURCE", "-I" .. self.folder, "-c", source, "-o", object }
-    return compilers.joined({ self.cc }, self.cflags, flags)
+    local what = { "-I" .. self.folder, "-c", source, "-o", object }
+    return compilers.joined({ self.cc }, self.cflags, self.how.flags, what)
+end
+
+-- Declares memory of so many bytes in the list `rooms`, unless it is `linked`; the expression of its beginning.
+local function add_room(rooms, name, bytes, linked)
+    if linked then return "(unsigned char *)(uintptr_t)" .. linked end
+    table.insert(rooms, string.format("static _Alignas(64) unsigned char %s[%d];", name, math.max(bytes, 1)))
+    return name
 end
 
 local fills = { normal = "DEVICE_NORMAL", skewed = "DEVICE_SKEWED", sizes = "DEVICE_SIZES", linked = "DEVICE_LINKED" }
@@ -96,25 +115,28 @@ local function kept(candidate, name, is_bind)
     return own
 end
 
-local function memory_text(names, row)
+-- The table's row of a memory; where `rooms` are made, behind the declaration of its own in them.
+local function memory_text(names, row, number, rooms)
     local file = row.fill == "linked" and file_number(names, row.file)
     local fill = row.fill and fills[row.fill] or "DEVICE_FRESH"
     local from = file and "device_file_" .. file or row.sizes and "(const size_t[]){%s}" or "NULL"
     from = from:format(row.sizes and table.concat(row.sizes, ", "))
-    return string.format('    {"%s", %d, %s, %d, %s, NULL},', row.name, row.bytes, fill, row.width or 0, from)
+    local room = rooms and add_room(rooms, "memory_" .. number, row.bytes, file and from) or "NULL"
+    return string.format('    {"%s", %d, %s, %d, %s, %s},', row.name, row.bytes, fill, row.width or 0, from, room)
 end
 
-local function library_text(names, job, i)
+local function library_text(names, job, i, rooms)
     local row = job.libraries[i]
     local file, of = file_number(names, row.blob), row.weights_of and names.library[row.weights_of] or i - 1
     return string.format(
-        '    {"%s", %s, device_file_%d, device_file_%d_end, %d, %d, NULL, NULL},',
+        '    {"%s", %s, device_file_%d, device_file_%d_end, %d, %d, NULL, %s},',
         row.name,
         kept(names.of_path[row.library], row.bind, true),
         file,
         file,
         row.weights_struct_bytes,
-        of
+        of,
+        rooms and add_room(rooms, "weights_" .. i, row.weights_struct_bytes) or "NULL"
     )
 end
 
@@ -166,9 +188,18 @@ local function check_text(names, job, row, name, tables)
     )
 end
 
--- The tables of a job, C, and what their names stand for.
-function program.tables(job)
-    local names, tables, lines = names_of(job), {}, {}
+-- One word of those that a program takes (harness/device/device.c), as an initializer.
+local function word_text(word)
+    local check, number = word:match "^([=@])(%d+)$"
+    if check then return string.format("{%s, 0, false, %s}", number, check == "@" and "true" or "false") end
+    local call, calls = word:match "^(%d+):(%d+)"
+    return string.format("{%s, %s, true, false}", call, calls) -- always warm: a call takes the time of two
+end
+
+-- The tables of a job, C, and what their names stand for. With `words` memory is there from the beginning, and these
+-- are what the program does.
+function program.tables(job, words)
+    local names, tables, lines, rooms = names_of(job), {}, {}, words and {} or nil
     local function add(kind, list, text_of)
         local rows = {}
         for i = 1, #list do
@@ -182,8 +213,8 @@ function program.tables(job)
     local checks = job.checks or {}
     local fields = {
         string.format("%dull, %d", job.seed, job.sweep_bytes),
-        (add("memory", job.memory, function(i) return memory_text(names, job.memory[i]) end)),
-        (add("library", job.libraries, function(i) return library_text(names, job, i) end)),
+        (add("memory", job.memory, function(i) return memory_text(names, job.memory[i], i, rooms) end)),
+        (add("library", job.libraries, function(i) return library_text(names, job, i, rooms) end)),
         (add("call", job.calls, function(i)
             return "    " .. call_text(names, job, job.calls[i], "call_" .. i, tables) .. ","
         end)),
@@ -200,7 +231,17 @@ function program.tables(job)
                 or string.format("void %s(void);", f.own)
         end
     end
+    table.move(rooms or {}, 1, #(rooms or {}), #lines + 1, lines)
     table.move(tables, 1, #tables, #lines + 1, lines)
+    if words then
+        local list = {}
+        for i, word in ipairs(words) do
+            list[i] = word_text(word)
+        end
+        local rows = #list > 0 and table.concat(list, ", ") or "{0, 0, false, false}" -- no empty arrays in C
+        lines[#lines + 1] = string.format("const device_word device_words[] = {%s};", rows)
+        lines[#lines + 1] = string.format("const size_t device_word_count = %d;", #list)
+    end
     lines[#lines + 1] = string.format("device_job device = {%s};\n", table.concat(fields, ", "))
     return table.concat(lines, "\n"), names
 end
@@ -226,9 +267,9 @@ function program:data_object(path, number)
     return self.data[digest]
 end
 
--- The program of a job: its path. Raises one line.
-function program:make(job)
-    local text, names = program.tables(job)
+-- The program of a job, and of `words` as program.tables takes them: its path. Raises one line.
+function program:make(job, words)
+    local text, names = program.tables(job, words)
     self.number = self.number + 1
     local base = string.format("%s/program%d", self.folder, self.number)
     local link, commands = { base .. ".o" }, {}
@@ -238,9 +279,9 @@ function program:make(job)
         local object = string.format("%s_%d.o", base, i)
         local command = { self.objcopy, candidate.path, object }
         for _, f in ipairs(candidate.functions) do
-            local words = { "--keep-global-symbol=" .. f.name, "--keep-global-symbol=" .. f.own }
-            words[3] = string.format("--redefine-sym=%s=%s", f.name, f.own)
-            table.move(words, 1, 3, #command + 1, command)
+            command[#command + 1] = "--keep-global-symbol=" .. f.name
+            command[#command + 1] = "--keep-global-symbol=" .. f.own
+            command[#command + 1] = string.format("--redefine-sym=%s=%s", f.name, f.own)
         end
         commands[#commands + 1], link[#link + 1] = command, object
     end
@@ -250,8 +291,13 @@ function program:make(job)
     for i, path in ipairs(names.files) do
         link[#link + 1] = self:data_object(path, i)
     end
-    local ends = { "-static", "-o", base, "-lm" }
-    compilers.call(compilers.joined({ self.cc }, self.cflags, self.objects, link, ends))
+    local ends = compilers.joined({ "-o", base }, self.how.behind)
+    local linked = compilers.joined({ self.cc }, self.cflags, self.link, self.objects, link, ends)
+    local result = assert(process.run(linked, { timeout = compilers.timeout, env = compilers.environment() }))
+    if result.status ~= 0 then -- what the linker says comes before what the compiler says of it
+        local said = result.output:match "ld[%w.]*: ([^\n]+)" or result.output:match "[^\n]+" or "says nothing"
+        error(string.format("%s: linking a program for the device: %s", self.cc, said), 0)
+    end
     for _, path in ipairs(link) do
         if path:find(base, 1, true) then host.remove(path) end
     end

@@ -53,7 +53,9 @@ end
 function build:order(p, timeout)
     local o = self.options
     local cflags = compile.threaded(p, o.cflags, o.threads)
-    local sources, parts = objects.sources(p, cflags, o.apart), { "by object", o.cc, o.version, cflags }
+    local board = o.device and o.device.unit and o.device
+    local sources = board and board:sources(p, cflags, o.files.output) or objects.sources(p, cflags, o.apart)
+    local parts = { "by object", o.cc, o.version, cflags }
     if o.device then parts[#parts + 1] = o.device.name end -- what is right there may be wrong elsewhere
     for _, file in ipairs(sources.files) do
         parts[#parts + 1] = file.name

@@ -264,12 +264,13 @@ local function shown(s, r, measurer, default, stop)
             rounds = rounds + 1
             s.show(
                 string.format(
-                    "%s: %s, round %d, %d candidates, best so far %.2fx the default's time",
+                    "%s: %s, round %d, %d candidates, best so far %.2fx the default's %s",
                     r.regime,
                     h.phase,
                     rounds,
                     #names - 2,
-                    best
+                    best,
+                    s.device and s.device.unit or "time"
                 ),
                 stop
             )
@@ -454,7 +455,8 @@ function tuning.run(s)
         result.races[i] = finished_race(s, r)
         if not result.races[i] then open[#open + 1] = r end
     end
-    local whole, at_end = s.shard.n == 1 and not s.choices, 0
+    local board = s.device and s.device.unit -- whose kernels are all of one regime
+    local whole, at_end = s.shard.n == 1 and not s.choices and not board, 0
     local ready = find_costs(s, open, result.default)
     if #open > 0 then
         at_end = whole and ready and threshold_seconds(s, result.default, s.build_seconds) or 0

@@ -1,6 +1,7 @@
 -- What lookupc runs on a device: candidates side by side in one program, timed and verified there; and what is said
 -- where the device does not do it. AArch64 is emulated, if it can be; the rest runs here as if it were elsewhere.
 local check = require "tests.support.check"
+local compilers = require "harness.base.compilers"
 local cpu = require "harness.base.cpu"
 local host = require "host"
 local json = require "json"
@@ -142,6 +143,79 @@ function test.a_device_that_does_not_run_it_is_one_line()
         local other = script 'exec qemu-riscv64-static "$@"'
         refused("does not start there: exit status", other, "--cc", "aarch64-linux-gnu-gcc")
     end
+end
+
+local function tune_firmware(place, ...)
+    local words = { "tune", tiny, "-o", place.tuned, "--profile", "firmware", "--choices", "few.group" }
+    return program.run(compilers.joined(words, { "--time", "40s", ... }), { env = place.env })
+end
+
+-- Whether firmware for Cortex-M7 can be made and run; says so if not.
+local function can_count()
+    local works = "command -v arm-none-eabi-gcc && command -v qemu-system-arm"
+    if assert(process.run { "sh", "-c", works }).status == 0 then return true end
+    host.print "skipped: Cortex-M: arm-none-eabi-gcc or qemu-system-arm is missing"
+    return false
+end
+
+function test.firmware_is_tuned_by_its_instructions()
+    if not can_count() then return end
+    local place = program.tuning_place()
+    local result = tune_firmware(place, "--target", "cortex-m7")
+    if result.status ~= 0 then error(result.errors, 0) end
+    check.matches(result.output, "counted: instructions a token in QEMU, which are no time")
+    local counts, flags = {}, {}
+    for _, r in ipairs((log.read(place.log))) do
+        check.equal(r.key.arch, "cortex-m7 in QEMU, counted in instructions")
+        flags[r.key.flags:match "%-O%w"] = true
+        local name = r.cc .. r.candidate
+        for _, us in ipairs(r.samples_us or {}) do -- the clock of the board takes 40 instructions
+            check.near(us, counts[name] or us, 0.2)
+            counts[name] = us
+        end
+    end
+    check.equal(flags, { ["-O2"] = true, ["-Os"] = true })
+    local tuned = assert(host.read(place.tuned))
+    check.matches(tuned, 'arch = "cortex%-m7 in QEMU, counted in instructions"')
+    check.matches(tuned, 'compiler = "[^"]+ %-O[2s]"')
+    local weights = place.folder .. "/weights.safetensors"
+    program.works { "sample", tiny, "-o", weights }
+    local emit = { "emit", tiny, "--profile", "firmware", "--target", "cortex-m7", "--without-misra" }
+    local files = { "-o", place.folder .. "/bundle", "--weights", weights, "--tuned", place.tuned }
+    check.equal(program.run(compilers.joined(emit, files)).status, 0)
+end
+
+-- A board, here QEMU behind a script: its own start-up code and linker script, and clocks.
+function test.firmware_is_tuned_on_a_board()
+    if not can_count() then return end
+    local place = program.tuning_place()
+    local qemu = "qemu-system-arm -machine mps2-an500 -semihosting-config enable=on,target=native -nographic "
+        .. '-monitor none -serial none -icount shift=0 -kernel "$1" 2>&1'
+    local link = "-nostartfiles -nostdlib harness/device/cortex_m.c -T harness/device/cortex_m.ld "
+        .. "-Wl,--defsym=board_flash=0 -Wl,--defsym=board_flash_bytes=4M "
+        .. "-Wl,--defsym=board_ram=0x20000000 -Wl,--defsym=board_ram_bytes=4M"
+    local result = tune_firmware(place, "--target", "cortex-m7", "--runner", script(qemu), "--link", link)
+    if result.status ~= 0 then error(result.errors, 0) end
+    check.matches(result.output, "counted: clocks a token")
+    check.equal(log.read(place.log)[1].key.arch, "cortex-m7 counted in clocks")
+    place = program.tuning_place()
+    local lost = script 'echo "probe is not connected" >&2; exit 1'
+    result = tune_firmware(place, "--target", "cortex-m7", "--runner", lost, "--link", link)
+    check.equal(result.status, 1)
+    check.matches(result.errors, "does not start there: exit status 1: probe is not connected\n$")
+    result = tune_firmware(place, "--target", "cortex-m7", "--runner", lost, "--link", "-T none.ld")
+    check.matches(result.errors, "linking a program for the device: [^\n]*none.ld[^\n]*\n$")
+end
+
+function test.options_of_firmware_are_checked()
+    local function refused(fragment, ...)
+        program.refuses(2, fragment, { "tune", tiny, "--profile", "firmware", ... })
+    end
+    refused("--profile: firmware: needs --target")
+    refused("--link: is missing: --runner of firmware needs it", "--target", "cortex-m7", "--runner", "env")
+    refused("QEMU has no board that counts: give --runner and --link", "--target", "aarch64")
+    refused("integers have one schedule: there is nothing to tune", "--target", "cortex-m0plus")
+    refused("cannot be given beside --isa", "--target", "cortex-m7", "--isa", "scalar")
 end
 
 -- Runs `count` programs, then the connection is lost.

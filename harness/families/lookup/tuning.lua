@@ -89,6 +89,7 @@ function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds
         slices = 4,
         draw_order = order_seed ~= nil,
         order_seed = order_seed or 0,
+        least_tokens = t.device and t.device.unit and 8 or nil, -- RAM is small there, and has no caches
         conditions = table.move(tuning.conditions, 1, count, 1, {}),
         take_turns = true,
         alike = true,

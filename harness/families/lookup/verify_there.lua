@@ -226,7 +226,8 @@ function there.all(list, files, options, reference_of, range_of)
                     table.insert(job.libraries, jobs.library(own.library, variant))
                     stages[#stages + 1] = own
                     tokens = math.max(tokens, 2 * variant.tile + 3)
-                    rows = math.max(rows, 9 * variant.tile + 1, variant.chunk + variant.tile + 1, variant.whole + 1)
+                    local longest = math.max(9 * variant.tile, variant.chunk + variant.tile, variant.whole) + 1
+                    rows = math.max(rows, options.device.unit and tokens or longest)
                     scratch = math.max(scratch, variant.scratch_bytes)
                 end
             end
@@ -247,7 +248,7 @@ function there.all(list, files, options, reference_of, range_of)
     end
     for _, own in ipairs(stages) do
         local least, most = range_of(own.v, own.number)
-        add_checks(job, own, options.quick, least, most)
+        add_checks(job, own, options.quick or options.device.unit, least, most)
     end
     job.memory = memory_rows(job, samples, scratch, stages[1].variant.d_out)
     local all = {}
