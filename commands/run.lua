@@ -1,4 +1,5 @@
 -- The commands that compile and run emitted C on this CPU: run, verify, bench, tokenize; the family does the work.
+local bench_there = require "commands.bench_there"
 local bench_report = require "harness.report.bench_report"
 local compile = require "harness.base.compile"
 local device = require "harness.device.device"
@@ -86,9 +87,13 @@ function commands.bench(arguments, options)
     end
     local requests, reports = bench_requests(arguments, options), {}
     if options.json and options.tuned then file_rules.json_can_hold("--tuned", options.tuned) end
-    measure.program()
+    if options.runner then
+        options.device = device.open(options)
+    else
+        measure.program()
+    end
     for i, of in ipairs(requests) do
-        reports[i] = of.family.bench(of.path, of.options)
+        reports[i] = (options.runner and bench_there or of.family.bench)(of.path, of.options)
         if not reports[i] then return 1 end
         if not options.json then host.print((i > 1 and "\n" or "") .. table.concat(reports[i].lines, "\n")) end
     end

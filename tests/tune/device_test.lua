@@ -118,6 +118,25 @@ function test.wrong_kernels_are_found_there()
     end
 end
 
+function test.bench_times_types_there()
+    local blocks = program.model(
+        program.folder(),
+        "blocks",
+        "return { name = 'blocks', d = 32, heads = 2, layers = 1, vocab = 9, attention = { eliminate = 'QP', "
+            .. "rope = {}, context = 16 }, ffn = { kind = 'mlp', f = 32, activation = 'gelu' } }"
+    )
+    local function bench(...)
+        local words = { "bench", "--runner", "env", "--isa", "scalar", "--cflags", "-O0", "--repetitions", "2", ... }
+        return assert(json.decode(program.works(compilers.joined(words, { "--json" })))).results
+    end
+    local plain = bench(tiny, "--batch", "1,9", "--tables", "f32,i8")
+    check.equal({ #plain, plain[2].batch, plain[3].types }, { 4, 9, "i8 f32" })
+    check.equal({ plain[1].us_per_token > 0, plain[1].again_ratio > 0, plain[1].times_first }, { true, true })
+    check.equal(#bench(blocks, "--type", "f32,f16"), 4)
+    local words = { "bench", "gen/models/sentence_encoder.lua", "--runner", "env" }
+    program.refuses(2, "--runner: bench is for LookupFFNs and blocks in floats", words)
+end
+
 -- A program that dies is a wrong candidate, as long as the device answers.
 function test.what_crashes_there_is_wrong()
     local tree = program.changed_tree("templates/lookup/shared/ffn.c", "(left + ", "*(volatile int *)0 + (left + ")

@@ -1,4 +1,5 @@
 -- What tuning needs to know of LookupFFNs; harness/families/list.lua says what the fields mean.
+local combinations = require "harness.measure.combinations"
 local compile = require "harness.base.compile"
 local cpus = require "harness.base.cpus"
 local integer_sums = require "gen.families.lookup.integer_sums"
@@ -24,6 +25,15 @@ local tuning = {
 }
 
 tuning.check_weights = packed.check
+
+-- By --projection, --tables and --tuned.
+function tuning.combinations(options)
+    return combinations.combined(options, {
+        { "projection", combinations.types "projection", "f32" },
+        { "tables", combinations.types "tables", "f32" },
+        combinations.tuned(options),
+    })
+end
 
 -- The reference's answers are made now: they take longer than verifying a candidate.
 function tuning.prepare(p, directory, options)

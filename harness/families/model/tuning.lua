@@ -2,6 +2,7 @@
 -- transformer of the run of equal blocks with most weights. harness/families/list.lua says what the fields mean.
 local blob = require "gen.plan.blob"
 local blocks_there = require "harness.families.model.blocks_there"
+local combinations = require "harness.measure.combinations"
 local dtype = require "gen.plan.dtype"
 local jobs = require "harness.measure.job"
 local layout = require "gen.families.model.blocks.layout"
@@ -43,6 +44,8 @@ function tuning.types(options)
 end
 
 function tuning.integer_sums() return false end
+
+tuning.combinations = combinations.of_blocks
 
 tuning.check_weights = verify_blocks.check_weights
 
@@ -113,7 +116,7 @@ function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds
     return job
 end
 
-local whole = setmetatable({}, { __index = tuning })
+local whole = setmetatable({ combinations = false }, { __index = tuning })
 
 local function largest_of(m, p)
     local found = 1
