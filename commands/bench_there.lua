@@ -110,8 +110,8 @@ end
 return function(path, options)
     local m, family = request.model(path, options)
     local hooks = harness.get(family.name).tuning
-    if not hooks or not hooks.combinations or options.arithmetic == "integer" then
-        misuse(string.format("--runner: bench is for LookupFFNs and blocks in floats, not for %s", path))
+    if not hooks or not hooks.combinations then
+        misuse(string.format("--runner: bench is for LookupFFNs and blocks, not for %s", path))
     end
     local batches, results = setting.batches(options.batch or hooks.batches(m)), {}
     hooks.check_batches(m, batches)

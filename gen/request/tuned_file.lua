@@ -166,7 +166,7 @@ function tuned_file.choices(data, context, p)
             string.format(
                 "none is for %s: they are for %s",
                 table.concat(without, ", "),
-                names_of(data.schedules, isa.names)
+                names_of(data.schedules, isa.all)
             )
         )
     end

@@ -23,8 +23,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
-enum { TAIL = 64, TAIL_BYTE = 0xA5, ALIGNMENT = 64, LARGE = 4 << 20, HUGE_PAGE = 2 << 20 };
+enum { TAIL = 64, TAIL_BYTE = 0xA5, ALIGNMENT = 64, LARGE = 4 << 20, HUGE_PAGE = 2 << 20, LONGEST_RUN = 3600 /* seconds */ };
 
 static _Noreturn void fail(const char *form, ...)
 {
@@ -259,6 +260,7 @@ static void follow(const char *at)
 
 int main(int count, char **arguments)
 {
+    alarm(LONGEST_RUN); /* who waits may be gone, and what was called may hang */
     puts("lookupc-device 1");
     print_facts();
     if (count > 1) {

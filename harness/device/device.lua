@@ -26,7 +26,7 @@ local process = require "process"
 local program = require "harness.device.program"
 local rounds = require "harness.measure.rounds"
 
-local device = { link_options = program.relocatable } -- of candidates
+local device = { link_options = program.relocatable, patience = 120 } -- of candidates; seconds of a run of checks
 device.__index = device
 
 local longest_argument, longest_line = 8000, 60000 -- bytes: other systems take no longer ones
@@ -234,12 +234,25 @@ function device:failure_of(found)
     return found.message or "crashed on the device: " .. status_of(found)
 end
 
--- All checks in one run; if that ends early, each in one of its own: what fails, fails alone.
+-- Seconds that a run of checks may take: a program has to get there, too.
+local function patience_of(self, job)
+    local bytes = 0
+    for _, row in ipairs(job.libraries) do
+        bytes = math.max(bytes, #assert(host.read(row.blob, 1 << 34)))
+    end
+    return self.patience + (bytes >> 20)
+end
+
+-- All checks in one run; if that ends early or hangs, each in one of its own: what fails, fails alone.
 function device:check(job, left)
     local made, stop, words, results = self:make(job), left and process.clock() + left, {}, {}
+    local patience = patience_of(self, job)
+    local hangs = { failure = string.format("took more than %.0f seconds on the device", patience) }
+    -- What a run says, or `hangs`; nil: the time is up.
     local function run(some)
-        local rest = stop and stop - process.clock()
-        return (not rest or rest > 0) and self:run(made, some, rest) or nil
+        local rest = stop and stop - process.clock() or math.huge
+        if rest <= 0 then return nil end
+        return self:run(made, some, math.min(rest, patience)) or patience < rest and hangs or nil
     end
     for i in ipairs(job.checks) do
         words[i] = "=" .. i - 1
@@ -251,7 +264,9 @@ function device:check(job, left)
     for i = 1, found and not found.ended and #words or 0 do
         local one = run { words[i] }
         if not one then return nil end
-        results[i] = one.ended and self.check_of(one.check[1]) or { failure = self:failure_of(one) }
+        results[i] = one == hangs and hangs
+            or one.ended and self.check_of(one.check[1])
+            or { failure = self:failure_of(one) }
     end
     job.made = made
     table.insert(self.checking, made)

@@ -134,7 +134,7 @@ function test.bench_times_types_there()
     check.equal({ plain[1].us_per_token > 0, plain[1].again_ratio > 0, plain[1].times_first }, { true, true })
     check.equal(#bench(blocks, "--type", "f32,f16"), 4)
     local words = { "bench", "gen/models/sentence_encoder.lua", "--runner", "env" }
-    program.refuses(2, "--runner: bench is for LookupFFNs and blocks in floats", words)
+    program.refuses(2, "--runner: bench is for LookupFFNs and blocks, not for", words)
 end
 
 -- A program that dies is a wrong candidate, as long as the device answers.
@@ -143,6 +143,39 @@ function test.what_crashes_there_is_wrong()
     local result = verify_here(tree, tiny)
     check.equal(result.status, 1)
     check.matches(result.errors, "crashed on the device: signal %d+")
+end
+
+-- One that hangs is wrong, too, or writes beyond its memory, and the others are not.
+function test.what_hangs_there_is_wrong()
+    local device = require "harness.device.device"
+    local d = device.open { runner = "env", cc = "gcc", cflags = "-O1", threads = 1 }
+    cpu.stand_for(nil)
+    local folder = program.folder()
+    local source = "int bind(const void *b, unsigned long n, void *w) { return !b || !n || !w; }\n"
+        .. "void right(float *y) { y[0] = 1; }\nvoid wrong(float *y) { y[0] = 2; }\n"
+        .. "void hangs(volatile float *y) { for (;;) y[0] = 1; }\nvoid beyond(float *y) { y[1] = y[0] = 1; }\n"
+    assert(host.write_file(folder .. "/one.c", source))
+    assert(host.write_file(folder .. "/blob", ("\0"):rep(64)))
+    assert(host.write_file(folder .. "/y", ("<d"):pack(1)))
+    local files = { "-O1", folder .. "/one.c", "-o", folder .. "/one.o" }
+    compilers.call(compilers.joined({ "gcc" }, d.link_options, files))
+    local library = { name = "one", library = folder .. "/one.o", blob = folder .. "/blob", bind = "bind" }
+    library.weights_struct_bytes = 8
+    local job = { seed = 1, sweep_bytes = 0, libraries = { library }, calls = {}, checks = {} }
+    job.memory = {
+        { name = "y", bytes = 4 },
+        { name = "expected", bytes = 8, fill = "linked", file = folder .. "/y" },
+    }
+    for i, symbol in ipairs { "right", "hangs", "wrong", "beyond" } do
+        job.checks[i] = { name = symbol, y = "y", expected = "expected", tokens = 1, width = 1, period = 1 }
+        job.checks[i].steps = { { library = "one", ["function"] = symbol, arguments = { "y" } } }
+    end
+    d.patience = 1
+    local found = d:check(job)
+    check.equal({ found[1].relative, found[3].relative, found[3].absolute }, { 0.0, 1.0, 1.0 })
+    check.equal(found[2].failure, "took more than 1 seconds on the device")
+    check.equal(found[4].failure, "beyond: wrote beyond the end of y")
+    check.equal(("<f"):unpack(d:outputs(job, { 3 })[1]), 2.0)
 end
 
 function test.a_device_that_does_not_run_it_is_one_line()
@@ -202,6 +235,17 @@ function test.firmware_is_tuned_by_its_instructions()
     local emit = { "emit", tiny, "--profile", "firmware", "--target", "cortex-m7", "--without-misra" }
     local files = { "-o", place.folder .. "/bundle", "--weights", weights, "--tuned", place.tuned }
     check.equal(program.run(compilers.joined(emit, files)).status, 0)
+end
+
+-- Cortex-M55 has an instruction set of its own, which only tuned files of firmware name.
+function test.firmware_of_helium_is_tuned()
+    if not can_count() then return end
+    local place = program.tuning_place()
+    local result = tune_firmware(place, "--target", "cortex-m55")
+    if result.status ~= 0 then error(result.errors, 0) end
+    check.matches(assert(host.read(place.tuned)), "mve = {")
+    local figures = { "plan", tiny, "--profile", "firmware", "--target", "cortex-m55", "--tuned", place.tuned }
+    check.equal(program.run(figures).status, 0)
 end
 
 -- A board, here QEMU behind a script: its own start-up code and linker script, and clocks.

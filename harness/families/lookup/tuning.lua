@@ -4,6 +4,7 @@ local compile = require "harness.base.compile"
 local cpus = require "harness.base.cpus"
 local integer_sums = require "gen.families.lookup.integer_sums"
 local jobs = require "harness.measure.job"
+local misuse = require "gen.schema.misuse"
 local packed = require "harness.families.lookup.packed"
 local plan = require "gen.families.lookup.plan"
 local rivals = require "harness.measure.rivals"
@@ -28,6 +29,7 @@ tuning.check_weights = packed.check
 
 -- By --projection, --tables and --tuned.
 function tuning.combinations(options)
+    if options.arithmetic == "integer" then misuse "--arithmetic: integer: cannot be given beside --runner" end
     return combinations.combined(options, {
         { "projection", combinations.types "projection", "f32" },
         { "tables", combinations.types "tables", "f32" },
