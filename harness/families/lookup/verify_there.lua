@@ -62,7 +62,7 @@ local function fault_of(tally, moved_share)
     end
 end
 
--- What is wrong with outputs y of a check of `sample`, or nil, and their largest relative error. Tokens without outputs
+-- What is wrong with outputs y of a check of `sample`, or nil, and their largest errors. Tokens without outputs
 -- to be compared with are right.
 local function judged(sample, y, tokens, d_out)
     local tally, row, parts = lookup_reference.tally(), 4 * d_out, {}
@@ -75,7 +75,7 @@ local function judged(sample, y, tokens, d_out)
         end
     end
     sample.random:compare(table.concat(parts), false, tally)
-    return fault_of(tally, sample.facts.moved_share), tally.worst
+    return fault_of(tally, sample.facts.moved_share), tally.worst, tally.worst_absolute
 end
 
 -- Adds a row to job.checks: the `steps` (without their library) leave `tokens` rows of y in the memory `y`.
@@ -150,10 +150,14 @@ local function memory_rows(job, samples, scratch, d_out)
     return rows
 end
 
--- What is said of a check: name, what is wrong (nil: nothing), the largest relative error.
-local function add_result(result, name, wrong, relative)
+-- What is said of a check: name, what is wrong (nil: nothing), the largest errors, relative of a token's y and of a
+-- value.
+local function add_result(result, name, wrong, relative, absolute)
     result.ok = result.ok and not wrong
-    if relative then result.kernel_rel_err = math.max(result.kernel_rel_err, relative) end
+    if relative then
+        result.kernel_rel_err = math.max(result.kernel_rel_err, relative)
+        result.max_abs_err = math.max(result.max_abs_err, absolute)
+    end
     local detail = wrong or string.format("relative error %.2g on the device", relative or 0)
     table.insert(result.checks, { name = name, ok = not wrong, detail = detail })
 end
@@ -180,15 +184,17 @@ local function add_coded(device, job, own, list, result)
             add_result(result, check.name, wrong or nil)
         else
             taken:compare(outputs[i], false, tally)
-            add_result(result, check.name, fault_of(tally, sample.facts.moved_share), tally.worst)
+            local wrong = fault_of(tally, sample.facts.moved_share)
+            add_result(result, check.name, wrong, tally.worst, tally.worst_absolute)
         end
     end
 end
 
 -- The result of a stage, as verify.all returns it, of its checks and what the device says of them.
 local function result_of(device, job, own, found)
-    local result = { ok = true, device = true, checks = {}, tokens = own.sample.tokens, kernel_rel_err = 0.0 }
+    local result = { ok = true, device = true, checks = {}, tokens = own.sample.tokens }
     local coded = {}
+    result.kernel_rel_err, result.max_abs_err = 0.0, 0.0
     for i, row in ipairs(job.checks) do
         local one = row.own == own and found[i]
         if one and one.failure then
@@ -196,13 +202,12 @@ local function result_of(device, job, own, found)
         elseif one and own.sample.coded then
             coded[#coded + 1] = i
         elseif one and one.relative <= lookup_reference.tolerance then
-            add_result(result, row.name, nil, one.relative)
-            result.max_abs_err = math.max(result.max_abs_err or 0, one.absolute)
+            add_result(result, row.name, nil, one.relative, one.absolute)
         elseif one then
             local outputs, failure = device:outputs(job, { i })
-            local wrong, worst = failure, nil
-            if outputs then wrong, worst = judged(own.sample, outputs[1], row.tokens, row.width) end
-            add_result(result, row.name, wrong, worst)
+            local wrong, worst, absolute = failure, nil, nil
+            if outputs then wrong, worst, absolute = judged(own.sample, outputs[1], row.tokens, row.width) end
+            add_result(result, row.name, wrong, worst, absolute)
         end
     end
     if #coded > 0 and result.ok then add_coded(device, job, own, coded, result) end
