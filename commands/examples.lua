@@ -114,6 +114,10 @@ return {
     tune = {
         { "the fastest schedule for this CPU, in ten minutes", "lookupc tune tiny.lua -o tiny.tuned.lua --time 10m" },
         {
+            "the same of a phone, from here",
+            "lookupc tune tiny.lua --cc aarch64-linux-gnu-gcc --runner examples/runners/adb",
+        },
+        {
             "a part of that on one of four machines, for tuned merge",
             "lookupc tune tiny.lua --shard 1/4 --out shard1.jsonl",
         },

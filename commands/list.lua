@@ -197,6 +197,12 @@ local target_option = {
     values = target.names,
     doc = "of the firmware: " .. table.concat(target.names, ", "),
 }
+local runner_option = {
+    name = "runner",
+    value = "CMD",
+    doc = "run on a device: CMD PROGRAM ARGUMENTS... runs there what --cc makes here, such as examples/runners/ssh",
+}
+
 local target_flags_option = {
     name = "target-flags",
     value = "FLAGS",
@@ -214,6 +220,10 @@ local tuning_of_models = {
     "isa",
     "for",
     "threads",
+    "runner",
+    "profile",
+    "target",
+    "link",
     "weights",
     "tables",
     "projection",
@@ -458,6 +468,7 @@ local commands = {
             {
                 name = "budget",
                 value = "LIST",
+                not_beside = { "runner" },
                 doc = "exit 1 if it costs more, such as codes=1%,error=0.4: share of codes that flip, of blocks and "
                     .. "whole models in each layer; of a LookupFFN also error of y, default: the model's budget",
             },
@@ -469,6 +480,7 @@ local commands = {
             tuned_option,
             arithmetic_option,
             type_options,
+            runner_option,
             threads_option,
             compiler_option,
             flags_option,
@@ -529,6 +541,7 @@ local commands = {
                     .. "; same: each --type; default f32",
             }),
             { name = "position", value = "N", integer = true, doc = "a transformer: of the first token" },
+            with(runner_option, { not_beside = { "rivals", "position", "lengths" } }),
             with(threads_option, {
                 doc = "most threads of a call, in an OpenMP build; of blocks and integers: callers at a time",
             }),
@@ -975,6 +988,19 @@ local commands = {
             isa_option,
             with(for_here_option, { doc = "start from the defaults for a CPU, such as generic; default: this one's" }),
             threads_option,
+            runner_option,
+            with(profile_option, {
+                needs = "target",
+                not_beside = { "isa", "for", "html", "cc", "cflags" },
+                doc = "kernels for microcontrollers, by -O2 and -Os; without --runner QEMU counts their instructions",
+            }),
+            with(target_option, { needs = "profile" }),
+            {
+                name = "link",
+                value = "FLAGS",
+                needs = "profile",
+                doc = "firmware: what a link for the board of --runner takes, with its start-up code and linker script",
+            },
             with(weights_option, { required = false, doc = "safetensors file; absent: random weights" }),
             checkpoint_options,
             type_options,

@@ -1,6 +1,8 @@
 -- The commands that compile and run emitted C on this CPU: run, verify, bench, tokenize; the family does the work.
+local bench_there = require "commands.bench_there"
 local bench_report = require "harness.report.bench_report"
 local compile = require "harness.base.compile"
+local device = require "harness.device.device"
 local expect = require "commands.expect"
 local families = require "gen.families.list"
 local file_rules = require "commands.file_rules"
@@ -51,6 +53,7 @@ end
 
 function commands.verify(arguments, options)
     local path = arguments[1]
+    options.device = options.runner and device.open(options) or nil
     return family_of(path, options).verify(path, options)
 end
 
@@ -90,9 +93,13 @@ function commands.bench(arguments, options)
         file_rules.can_become("--raw", options.raw)
         options.raw_file = raw.new(options.raw)
     end
-    measure.program()
+    if options.runner then
+        options.device = device.open(options)
+    else
+        measure.program()
+    end
     for i, of in ipairs(requests) do
-        reports[i] = of.family.bench(of.path, of.options)
+        reports[i] = (options.runner and bench_there or of.family.bench)(of.path, of.options)
         if not reports[i] then return 1 end
         if not options.json then host.print((i > 1 and "\n" or "") .. table.concat(reports[i].lines, "\n")) end
     end

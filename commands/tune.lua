@@ -1,11 +1,14 @@
 -- The command `lookupc tune`: from a model file to the fastest schedule on this CPU, as a tuned file, a log and records
 -- in the store.
+local board = require "harness.device.board"
 local budget = require "harness.tune.budget"
 local compile = require "harness.base.compile"
+local device = require "harness.device.device"
 local file_rules = require "commands.file_rules"
 local harness = require "harness.families.list"
 local host = require "host"
 local instruction_set = require "harness.tune.instruction_set"
+local isa = require "gen.isa.list"
 local json = require "json"
 local key = require "harness.tune.key"
 local log = require "harness.tune.log"
@@ -21,6 +24,7 @@ local session = require "harness.tune.session"
 local setting = require "harness.measure.setting"
 local store = require "harness.tune.store"
 local stored_schedule = require "harness.tune.stored_schedule"
+local target = require "gen.plan.target"
 local tune_machine = require "commands.tune_machine"
 local tuning = require "harness.tune.tuning"
 
@@ -80,14 +84,31 @@ local function choices_of(text, schedules)
     return by_regime
 end
 
+-- What candidates are compiled with: { {cc, cflags, label} }, the first of all that of the default. Of firmware both
+-- optimisations that it is built with.
+local function builds_of(options)
+    local list = {}
+    if options.firmware then
+        for i, level in ipairs { "-O2", "-Os" } do
+            local cc = options.firmware.compiler
+            list[i] = { cc = cc, cflags = level, label = cc .. " " .. level }
+        end
+        return list
+    end
+    for i, cc in ipairs(words_of("--cc", options.cc)) do
+        list[i] = { cc = cc, cflags = options.cflags, label = cc }
+    end
+    return list
+end
+
 -- What the options of the command say for model `m` of `family`, whose hooks are `hooks`; raises one line.
 local function settings(path, m, family, hooks, options)
     local o = {
         seconds = seconds_of(options.time or "5m"),
         shard = shard_of(options.shard),
-        batches = setting.batches(options.batch or hooks.batches(m)),
+        batches = setting.batches(options.batch or options.firmware and "1" or hooks.batches(m)),
         choices = choices_of(options.choices, family.space),
-        compilers = words_of("--cc", options.cc),
+        builds = builds_of(options),
         threads = compile.threads_of(options),
         json = options.json,
         html = options.html,
@@ -246,23 +267,28 @@ local function check_log(list, records, path)
 end
 
 -- The session of `run` (see answer_set) for one instruction set with one compiler: see tuning.run.
-local function session_of(run, m, family, isa, cc)
+local function session_of(run, m, family, set, build)
     local o, options = run.o, run.options
-    local title = string.format("%s %s%s", m.name, isa.name, #o.compilers > 1 and " " .. cc or "")
+    local title = string.format("%s %s%s", m.name, set.name, #o.builds > 1 and " " .. build.label or "")
     local s = session.new {
         model = m,
         family = family,
-        isa = isa,
-        cc = cc,
-        cflags = options.cflags,
+        isa = set,
+        cc = build.cc,
+        cflags = build.cflags,
+        label = build.label,
         options = options,
         threads = o.threads,
+        device = o.device,
         seed = options.seed,
         batches = o.batches,
         files = run.files,
         apart = o.seconds >= least_seconds_apart,
     }
-    s.keep = function(r) log.append(o.log, r) end
+    s.keep = function(r)
+        log.append(o.log, r)
+        if o.device then o.device.kept = o.log end
+    end
     s.shard, s.exhaustive, s.choices = o.shard, options.exhaustive, o.choices
     s.note = function(text) host.note(string.format("tuning %s: %s", title, text)) end
     s.show = progress(title)
@@ -393,8 +419,32 @@ local function print_result(run, m, list)
         )
     end
     if o.tuned then
-        host.print(string.format("wrote %s: lookupc emit %s --tuned %s -o DIR", o.tuned, run.path, o.tuned))
+        local target_words = run.options.profile
+                and string.format(" --profile firmware --target %s --weights FILE", run.options.target)
+            or ""
+        local form = "wrote %s: lookupc emit %s%s --tuned %s -o DIR"
+        host.print(form:format(o.tuned, run.path, target_words, o.tuned))
     end
+end
+
+-- Adds to the options what --profile firmware and --target say; raises one line.
+local function set_target(path, m, family, options)
+    if not options.target then misuse "--target: is missing: --profile firmware needs it" end
+    options.firmware = target.get(options.target)
+    if m.layers or not family.firmware then
+        misuse(string.format("--profile: firmware: tune is for LookupFFNs, not for %s", path))
+    end
+    if options.firmware.soft_float then
+        misuse(string.format("--target: %s: integers have one schedule: there is nothing to tune", options.target))
+    end
+end
+
+-- The instruction sets to be tuned.
+local function sets_of(m, family, options)
+    if options.firmware then return { isa.get(family.firmware.isa(options.firmware, options)) } end
+    local sets = runnable.sets(options.isa, family.isa_types(options, m))
+    if not options.isa then sets = { sets[#sets] } end
+    return machines.sets(sets, runnable.machine(options))
 end
 
 function tune.tune(arguments, options)
@@ -408,12 +458,16 @@ function tune.tune(arguments, options)
     local m, family = request.model(path, options)
     local hooks = harness.get(family.name).tuning
     if not hooks then error(path .. ": has no choices: it has one schedule", 0) end
+    if options.profile then set_target(path, m, family, options) end
     local o = settings(path, m, family, hooks, options)
-    if o.seconds > 0 then measure.program() end
+    if options.profile or options.runner then
+        o.device = (options.profile and board or device).open(options)
+        options.device = o.device
+    elseif o.seconds > 0 then
+        measure.program()
+    end
     local _ <close> = o.seconds > 0 and log.hold(o.log) or nil
-    local sets = runnable.sets(options.isa, family.isa_types(options, m))
-    if not options.isa then sets = { sets[#sets] } end
-    sets = machines.sets(sets, runnable.machine(options))
+    local sets = sets_of(m, family, options)
     local run = {
         path = path,
         o = o,
@@ -423,15 +477,15 @@ function tune.tune(arguments, options)
         start = start,
         seconds = o.seconds,
         added = 0,
-        units = #sets * #o.compilers,
-        all_units = #sets * #o.compilers,
+        units = #sets * #o.builds,
+        all_units = #sets * #o.builds,
         files = {},
     }
     local by_set, all, list = {}, {}, {}
-    for i, isa in ipairs(sets) do
+    for i, set in ipairs(sets) do
         by_set[i] = {}
-        for j, cc in ipairs(o.compilers) do
-            by_set[i][j] = session_of(run, m, family, isa, cc)
+        for j, build in ipairs(o.builds) do
+            by_set[i][j] = session_of(run, m, family, set, build)
             all[#all + 1] = by_set[i][j]
         end
     end

@@ -58,7 +58,7 @@ for _, family in ipairs(families.rows) do
         end
     end
 end
-for i, name in ipairs(isa.names) do
+for i, name in ipairs(isa.all) do
     isa_keys[i] = { key = name, rule = schema.table("choices (see lookupc schedules)", choice_keys), optional = true }
 end
 
@@ -166,7 +166,7 @@ function tuned_file.choices(data, context, p)
             string.format(
                 "none is for %s: they are for %s",
                 table.concat(without, ", "),
-                names_of(data.schedules, isa.names)
+                names_of(data.schedules, isa.all)
             )
         )
     end
@@ -193,13 +193,16 @@ end
 
 local keys, value = lua_text.keys, lua_text.value
 
--- What is known of a choice, as a comment: "default", or { ratio, low, high, samples, batch }: how many times as fast
--- as the default, the interval of that, and the batches that it was measured on.
+-- What is known of a choice, as a comment: "default", or { ratio, low, high, samples, batch, counted }: how many times
+-- as fast as the default, the interval of that, and the batches that it was measured on; counted: of what it takes so
+-- many times less instead, nil: of time.
 local function comment(note)
     if type(note) ~= "table" then return note and " -- " .. note or "" end
+    local what = note.counted and "fewer " .. note.counted .. " than the default" or "the speed of the default"
     return string.format(
-        " -- %.2fx the speed of the default (%.2f … %.2f, %d samples, batch %s)",
+        " -- %.2fx %s (%.2f … %.2f, %d samples, batch %s)",
         note.ratio,
+        what,
         note.low,
         note.high,
         note.samples,

@@ -123,9 +123,11 @@ function compile.sources(plans)
 end
 
 -- How `cc` makes `library` out of `units` in `directory`, with the options `same` of compile.sources if there are any:
--- a list of commands whose order does not matter, and the one that comes last.
-function compile.commands(units, directory, library, cc, cflags, same)
-    local commands, link = {}, { cc, "-shared", "-o", library, table.unpack(compilers.words(cflags)) }
+-- a list of commands whose order does not matter, and the one that comes last, with the options `kind` of the linker,
+-- -shared, if absent.
+function compile.commands(units, directory, library, cc, cflags, same, kind)
+    local commands = {}
+    local link = compilers.joined({ cc }, kind or { "-shared" }, { "-o", library }, compilers.words(cflags))
     table.move(same or {}, 1, #(same or {}), #link + 1, link)
     for i, unit in ipairs(units) do
         local source = directory .. "/" .. unit.name
@@ -136,10 +138,10 @@ function compile.commands(units, directory, library, cc, cflags, same)
     return commands, link
 end
 
--- The digest of a library made of `units` with the sources `contents` and the options `same` of compile.sources;
--- `version` is the compiler's first line of --version.
-function compile.digest(contents, units, same, cc, version, cflags)
-    local parts = { cc, version, cflags, digest_of(same) }
+-- The digest of a library made of `units` with the sources `contents` and the options `same` of compile.sources, and
+-- `kind` of compile.commands; `version` is the compiler's first line of --version.
+function compile.digest(contents, units, same, cc, version, cflags, kind)
+    local parts = { cc, version, cflags, digest_of(same), table.unpack(kind or {}) }
     for _, unit in ipairs(units) do
         parts[#parts + 1] = unit.name
         parts[#parts + 1] = digest_of(compile.flags(unit, ""))
@@ -159,13 +161,13 @@ local function ahead(units, cc, version, cflags)
 end
 
 -- Emits `plans`, of models with different names, below `directory` and compiles them with `cc` and `cflags` into one
--- library, if it was not kept. Returns its path.
-function compile.library(plans, directory, cc, cflags)
+-- library, if it was not kept; `kind`: as of compile.commands. Returns its path.
+function compile.library(plans, directory, cc, cflags, kind)
     local contents, units, same = compile.sources(plans)
     local name = "lib" .. plans[1].model.name .. ".so"
     local library = directory .. "/" .. name
     local folder, version = library_cache.folder(), compilers.version(cc)
-    local digest = folder and compile.digest(contents, units, same, cc, version, cflags)
+    local digest = folder and compile.digest(contents, units, same, cc, version, cflags, kind)
     local bytes = folder and library_cache.find(folder, digest)
     if bytes then
         assert(host.write_directory(directory, { [name] = bytes }, true))
@@ -173,7 +175,7 @@ function compile.library(plans, directory, cc, cflags)
     end
 
     assert(host.write_directory(directory, contents, true))
-    local commands, link = compile.commands(units, directory, library, cc, cflags, same)
+    local commands, link = compile.commands(units, directory, library, cc, cflags, same, kind)
     local options = ahead(units, cc, version, cflags)
     for _, failure in ipairs(precompiled_headers.compiled(commands, options, compilers.failures)) do
         if failure then error(failure, 0) end

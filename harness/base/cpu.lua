@@ -17,9 +17,20 @@ local function with_sets(facts)
     return facts
 end
 
+local other -- the facts of a device that stands for this CPU, nil: none
+
+-- From now on `facts`, those of a device that kernels run on, are what all commands go by.
+function cpu.stand_for(facts) other = facts end
+
 -- The facts of cpu.c; isa: the names of the instruction sets that --isa takes and that run here, slowest first. Nothing
 -- is masked, but where the mask has no AMX, the system is not asked for it: it counts as missing.
-function cpu.real() return with_sets(require("cpu").describe()) end
+function cpu.real()
+    local facts = {}
+    for name, value in pairs(other or require("cpu").describe()) do
+        facts[name] = value
+    end
+    return with_sets(facts)
+end
 
 -- The same behind the mask, whose name `model` has then, and `mask` is. Raises one line for a name that is none, and
 -- for a set that this CPU lacks: a mask only takes away.

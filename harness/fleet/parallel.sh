@@ -1,13 +1,16 @@
 #!/bin/bash
 # Tunes a model on a few machines by GNU parallel, through ssh: one shard of the candidates a machine at a time.
 #
-#   parallel.sh run MODEL.lua FOLDER [--shards 8] [--time 5m] [--hosts HOST,HOST] [-- OPTIONS OF lookupc tune]
+#   parallel.sh run MODEL.lua FOLDER [--shards 8] [--time 5m] [--hosts HOST,HOST [--runner CMD]] [-- OPTIONS OF lookupc tune]
 #   parallel.sh status FOLDER       # every shard; exit status 0: all done, 4: some are not
 #   parallel.sh merge FOLDER        # takes the logs into the store of this machine (LOOKUPC_STORE)
 #
 # FOLDER and lookupc (build/lookupc, or LOOKUPC) must be where all machines see them; all machines should have one kind of CPU. Without
 # --hosts all shards run here, one after the other; ":" is this machine among others. `run` again with the same arguments runs what is not
 # done; a killed shard goes on where its log ends.
+#
+# With --runner all shards run here, as many at a time as there are hosts, and time their candidates there: "CMD HOST" is the --runner of
+# lookupc tune, such as examples/runners/ssh. Then hosts need neither lookupc nor a shared folder; --cc, behind --, names their compiler.
 # shellcheck disable=SC2119
 set -euo pipefail
 me=parallel.sh
@@ -17,9 +20,14 @@ lookupc=${LOOKUPC:-$here/../../build/lookupc}
 source "$here/fleet.sh"
 
 run() {
-    local own=(hosts) hosts=: list
+    local own=(hosts runner) hosts=: runner='' list where=()
     parse_run "$@"
     command -v parallel >/dev/null || fail "parallel: is not there: install parallel"
+    where=(--jobs 1 --sshlogin "$hosts")
+    if [[ -n $runner ]]; then
+        [[ ,$hosts, != *,:,* && ,$hosts, != *,,* ]] || fail "--runner: needs --hosts with names of other machines"
+        where=(--jobs "$(tr , '\n' <<<"$hosts" | wc -l)")
+    fi
     begin "$folder_given"
     list=$(unfinished)
     if [[ -z $list ]]; then
@@ -27,8 +35,8 @@ run() {
         return
     fi
     # shellcheck disable=SC2086
-    parallel --will-cite --jobs 1 --sshlogin "$hosts" --line-buffer --joblog "$folder/parallel.log" \
-        "$(printf '%q %q' "$here/shard.sh" "$folder") {} >> $(printf '%q' "$folder")/shard-{}-of-$shards.out 2>&1" ::: $list || true
+    parallel --will-cite "${where[@]}" --line-buffer --joblog "$folder/parallel.log" \
+        "$(printf '%q %q' "$here/shard.sh" "$folder") {} ${runner:+$(printf '%q %q' "$runner" "$hosts") {%}} >> $(printf '%q' "$folder")/shard-{}-of-$shards.out 2>&1" ::: $list || true
     show_status
 }
 

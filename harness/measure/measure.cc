@@ -1,10 +1,10 @@
 // The Lua module `measure`: Google Benchmark times slices of prepared calls in the order that Lua chooses.
 //
-// measure.slices(list) -> { { cpu, wall } … }: seconds of one call of each slice { call, name, iterations, threads, cold, warm, pause,
-// tokens, repetition }, in the order of the list, or nil and the name of one whose call failed. call: a prepared call, which as many
-// threads make at a time as it has callers; threads: those that it starts itself, all of whose CPU time counts; cold: the caches are
-// emptied before each call; warm: one call before that is not timed; pause: half a millisecond before, after which other work lets us run
-// at once; tokens: of a call, for the raw file; repetition: its number there.
+// measure.slices(list) -> { { cpu, wall, whole } … }: seconds of one call, and of all that a cold one takes, of each slice { call, name,
+// iterations, threads, cold, warm, pause, tokens, repetition }, in the order of the list, or nil and the name of one whose call failed.
+// call: a prepared call, which as many threads make at a time as it has callers; threads: those that it starts itself, all of whose CPU
+// time counts; cold: the caches are emptied before each call; warm: one call before that is not timed; pause: half a millisecond before,
+// after which other work lets us run at once; tokens: of a call, for the raw file; repetition: its number there.
 //
 // measure.sweep(bytes): how much memory is read to empty the caches.
 //
@@ -37,7 +37,7 @@ struct slice {
 };
 
 struct times {
-    double cpu, wall;
+    double cpu, wall, whole;
 };
 
 // All that lives across calls of Lua, whose errors skip destructors, is static.
@@ -51,6 +51,7 @@ bool run_cold(benchmark::State &state, const slice &s, std::size_t caller)
 {
     bool good = true;
     double cpu = 0.0;
+    const double first = seconds_now();
     for (auto _ : state) {
         for (std::size_t i = 0; i < swept.size(); i += 64 / sizeof(swept[0])) {
             benchmark::DoNotOptimize(swept[i]);
@@ -61,6 +62,7 @@ bool run_cold(benchmark::State &state, const slice &s, std::size_t caller)
         cpu += thread_seconds_now() - cpu_start;
     }
     state.counters["cpu_seconds"] = cpu;
+    state.counters["whole_seconds"] = seconds_now() - first;
     return good;
 }
 
@@ -121,12 +123,14 @@ class reporter : public benchmark::BenchmarkReporter
         if (run.error_occurred) {
             failed = s.name;
         }
+        double whole = 0.0;
         if (s.cold) {
             run.cpu_accumulated_time = run.counters["cpu_seconds"].value;
-            run.counters.erase("cpu_seconds");
+            whole = run.counters["whole_seconds"].value;
+            run.counters.clear();
         }
         const auto count = static_cast<double>(s.iterations);
-        results.push_back({run.cpu_accumulated_time / count, run.real_accumulated_time / count});
+        results.push_back({run.cpu_accumulated_time / count, run.real_accumulated_time / count, whole});
         run.run_name = benchmark::BenchmarkName(); // iterations differ from run to run: compare.py goes by names
         run.run_name.function_name = s.name;
         run.repetition_index = s.repetition;
@@ -204,7 +208,11 @@ int time_slices(lua_State *L)
     }
     lua_createtable(L, static_cast<int>(results.size()), 0);
     for (std::size_t i = 0; i < results.size(); ++i) {
-        lua_createtable(L, 0, 2);
+        lua_createtable(L, 0, 3);
+        if (slices[i].cold) {
+            lua_pushnumber(L, results[i].whole);
+            lua_setfield(L, -2, "whole");
+        }
         lua_pushnumber(L, results[i].cpu);
         lua_setfield(L, -2, "cpu");
         lua_pushnumber(L, results[i].wall);

@@ -88,21 +88,6 @@ function measure.program()
     error(path .. ": is missing: bench and tune need it; build lookupc with cmake -DLOOKUPC_BENCH=ON", 0)
 end
 
--- What a job says where it has not said it: one thread, an order that is drawn anew in each repetition.
-local function complete(job)
-    local usual = {
-        threads = 1,
-        min_time = setting.min_time(job.repetitions),
-        slices = 0,
-        order_seed = job.seed,
-        setup = {},
-    }
-    for key, value in pairs(usual) do
-        if job[key] == nil then job[key] = value end
-    end
-    return job
-end
-
 -- The samples by name and the context of the output. options: left, the seconds after which nil is returned instead,
 -- those of waiting included; show_stderr: the process shows its progress and, if it fails, why, and nil is returned;
 -- raw: where all samples also go (harness/measure/raw.lua), with the facts of job.host. All else raises one line.
@@ -114,7 +99,7 @@ function measure.run(job, options)
     job.vector_bytes = math.max(16, 4 * isa.get(facts.isa[#facts.isa]).lanes)
     local job_path, output_path = directory .. "/job.json", directory .. "/measured.json"
     job.raw = options.raw and directory .. "/raw.json"
-    assert(host.write_file(job_path, assert(json.encode(complete(job)))))
+    assert(host.write_file(job_path, assert(json.encode(setting.complete(job)))))
     local program = measure.program()
     env.OPENBLAS_NUM_THREADS = tostring(job.library_threads or job.threads)
     env.OMP_NUM_THREADS = env.OPENBLAS_NUM_THREADS

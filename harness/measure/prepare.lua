@@ -23,10 +23,9 @@ local compiled = require "compiled"
 local host = require "host"
 local inputs = require "inputs"
 local one_of = require "gen.schema.one_of"
+local setting = require "harness.measure.setting"
 
 local prepare = {}
-
-local golden = 0.5 * (math.sqrt(5) - 1) -- whose multiples are spread evenly
 
 local function make_memory(row, seed)
     local copies = {}
@@ -104,11 +103,10 @@ local function add_baseline(parts, step, caller, call)
     if argument ~= "" then host.note("lookupc-measure: " .. argument .. ": left out") end
 end
 
--- The prepared call of a row, the `number`-th of its list, or nil. Rows begin at places far apart: else one would leave
--- in the caches what the next one reads.
-local function call_of(parts, row, number)
-    local callers, places, names, worst = row.callers or 1, row.places or 1, {}, nil
-    local call = compiled.prepare(callers, places, math.floor(number * golden % 1 * places))
+-- The prepared call of a row, which begins at place `first`, or nil.
+local function call_of(parts, row, first)
+    local callers, names, worst = row.callers or 1, {}, nil
+    local call = compiled.prepare(callers, row.places or 1, first)
     for caller = 0, callers - 1 do
         for _, step in ipairs(row.steps) do
             if step.baseline then
@@ -139,7 +137,7 @@ function prepare.run(job)
     end
     for i, row in ipairs(job.calls) do
         if parts.calls[row.name] then error(row.name .. ": there is another call of this name", 0) end
-        parts.calls[row.name] = call_of(parts, row, i)
+        parts.calls[row.name] = call_of(parts, row, setting.first_place(row, i))
         if parts.calls[row.name] then parts.rows[#parts.rows + 1] = row end
     end
     return parts

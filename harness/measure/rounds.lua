@@ -9,11 +9,13 @@
 -- repetitions; order_seed, from which the order is drawn anew in every repetition, false: it is that of the rows;
 -- calls, rows { name, threads, callers, cold, tokens; turn, turns: it is timed in repetitions turn, turn + turns, … }.
 --
--- An engine has
---   slices(list) -> { { cpu, wall } … }, seconds of one call, of slices in the order of the list: { call (a row of the
---                  job), iterations, warm (one call before that is not timed), pause (before it), repetition }
+-- An engine makes the slices, here or elsewhere. It has
+--   slices(list) -> { { cpu, wall, whole } … }, seconds of one call, and of all that a cold one took, of slices in the
+--                  order of the list: { call (a row of the job), iterations, warm (one call before that is not timed),
+--                  pause (before it), repetition }
 --   now()          seconds of a clock
 --   show(text)     shows how far it is
+--   at_once        whether to give it the slices of all repetitions at once, as each list takes its time
 local statistics = require "harness.base.statistics"
 
 local rounds = {}
@@ -45,27 +47,39 @@ local function kinds_of(job)
     return kinds
 end
 
--- Finds how many slices a repetition of a kind has, how many calls a slice, and how many repetitions there are: fewer
--- slices where a call takes longer, and few repetitions of very long ones.
-local function plan(job, kind, engine)
-    local least, first = job.min_time, kind[1]
-    -- Seconds of a slice, with what nobody times.
-    local function timed(iterations)
-        local start, s = engine.now(), slice(job, first, iterations)
-        local wall = engine.slices({ s })[1].wall
-        return first.cold and engine.now() - start or wall * (iterations + (s.warm and 1 or 0))
+-- Finds how many slices a repetition of each kind has, how many calls a slice, and how many repetitions there are:
+-- fewer slices where a call takes longer, and few repetitions of very long ones. Every kind is called once, and those
+-- that are short then as often as fills a part of a slice.
+local function plan(job, kinds, engine)
+    -- The seconds that slices of the kinds of `list` take, with so many calls each.
+    local function seconds_of(list)
+        local slices, seconds = {}, {}
+        for i, kind in ipairs(list) do
+            slices[i] = slice(job, kind[1], kind.iterations)
+        end
+        for i, time in ipairs(#list > 0 and engine.slices(slices) or {}) do
+            seconds[i] = math.max(time.whole or time.wall * list[i].iterations, 1e-7)
+        end
+        return seconds
     end
-    kind.slices, kind.iterations, kind.left = 1, 1, math.huge
-    local alone = timed(1)
-    if job.slices == 0 and alone >= long_call then kind.left = long_repetitions end
-    if alone >= least then return end
-    local seconds, made, more = 0, 0, 1
-    while seconds < least / 8 do
-        seconds, made, more = seconds + timed(more), made + more, 2 * more
+    local short = {}
+    for _, kind in ipairs(kinds) do
+        kind.slices, kind.iterations = 1, 1
     end
-    local calls = least / seconds * made
-    kind.slices = math.min(rounded(calls), math.max(1, job.slices))
-    kind.iterations = rounded(calls / kind.slices)
+    for i, alone in ipairs(seconds_of(kinds)) do
+        local kind = kinds[i]
+        kind.left = job.slices == 0 and alone >= long_call and long_repetitions or math.huge
+        if alone < job.min_time then
+            kind.iterations = rounded(job.min_time / 8 / alone)
+            short[#short + 1] = kind
+        end
+    end
+    for i, seconds in ipairs(seconds_of(short)) do
+        local kind = short[i]
+        local calls = job.min_time / seconds * kind.iterations
+        kind.slices = math.min(rounded(calls), math.max(1, job.slices))
+        kind.iterations = rounded(calls / kind.slices)
+    end
 end
 
 local function shuffle(list, random)
@@ -111,34 +125,38 @@ local function calm(list, engine)
     return times
 end
 
--- Appends what a repetition took to `samples`: { name, cpu_us, wall_us }, in the order of the job's rows.
+-- Appends what the repetitions of `list` took to `samples`: { name, cpu_us, wall_us }, in the order of the job's rows.
 local function add_samples(list, times, rows, samples)
-    local found = {}
+    local found, repetitions = {}, {}
     for i, s in ipairs(list) do
-        found[s.call] = found[s.call] or { cpu = {}, wall = {} }
-        table.insert(found[s.call].cpu, times[i].cpu)
-        table.insert(found[s.call].wall, times[i].wall)
+        local of = found[s.repetition]
+        if not of then
+            of = {}
+            found[s.repetition], repetitions[#repetitions + 1] = of, of
+        end
+        of[s.call] = of[s.call] or { cpu = {}, wall = {} }
+        table.insert(of[s.call].cpu, times[i].cpu)
+        table.insert(of[s.call].wall, times[i].wall)
     end
-    for _, row in ipairs(rows) do
-        local of = found[row]
-        if of then
-            samples[#samples + 1] = {
-                name = row.name,
-                cpu_us = 1e6 * statistics.quantile(of.cpu, 0.25),
-                wall_us = 1e6 * statistics.quantile(of.wall, 0.25),
-            }
+    for _, of in ipairs(repetitions) do
+        for _, row in ipairs(rows) do
+            if of[row] then
+                samples[#samples + 1] = {
+                    name = row.name,
+                    cpu_us = 1e6 * statistics.quantile(of[row].cpu, 0.25),
+                    wall_us = 1e6 * statistics.quantile(of[row].wall, 0.25),
+                }
+            end
         end
     end
 end
 
 -- Returns the samples of all repetitions, and the seconds that these took.
 function rounds.run(job, engine)
-    local kinds, random, samples = kinds_of(job), job.order_seed and statistics.random(job.order_seed), {}
+    local kinds, random = kinds_of(job), job.order_seed and statistics.random(job.order_seed)
     engine.show "planning"
-    for _, kind in ipairs(kinds) do
-        plan(job, kind, engine)
-    end
-    local start = engine.now()
+    plan(job, kinds, engine)
+    local start, lists, samples = engine.now(), {}, {}
     for repetition = 0, job.repetitions - 1 do
         local now, list = {}, {}
         for _, kind in ipairs(kinds) do
@@ -154,7 +172,11 @@ function rounds.run(job, engine)
                 list[#list + 1] = s
             end
         end
-        engine.show(string.format("measuring %d/%d", repetition + 1, job.repetitions))
+        local at = engine.at_once and 1 or #lists + 1
+        lists[at] = table.move(list, 1, #list, #(lists[at] or {}) + 1, lists[at] or {})
+    end
+    for i, list in ipairs(lists) do
+        engine.show(string.format("measuring %d/%d", i, #lists))
         add_samples(list, calm(list, engine), job.calls, samples)
     end
     engine.show ""

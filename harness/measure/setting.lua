@@ -17,6 +17,32 @@ end
 -- The seconds that a sample takes at least. One alone is for a glance: it is as short as those of limits then.
 function setting.min_time(repetitions) return repetitions > 1 and 0.05 or 0.01 end
 
+-- The job `job`, which says at least model, seed and repetitions, with what else all jobs say: by default one thread, an
+-- order that is drawn anew in each repetition, and no calls.
+function setting.complete(job)
+    local usual = {
+        threads = 1,
+        min_time = setting.min_time(job.repetitions),
+        slices = 0,
+        order_seed = job.seed,
+        sweep_bytes = 0,
+        memory = {},
+        libraries = {},
+        setup = {},
+        calls = {},
+    }
+    for key, value in pairs(usual) do
+        if job[key] == nil then job[key] = value end
+    end
+    return job
+end
+
+local golden = 0.5 * (math.sqrt(5) - 1) -- whose multiples are spread evenly
+
+-- The place at which the `number`-th row of calls begins. Rows begin far apart: else one would leave in the caches what
+-- the next one reads.
+function setting.first_place(row, number) return math.floor(number * golden % 1 * (row.places or 1)) end
+
 -- The row `name` of a compiled library in a job: `of` has its path, the blob that `bind` binds, and the bytes of the
 -- weights.
 function setting.library(name, of)

@@ -21,12 +21,13 @@ build.timeout = 120 -- seconds that a compiler may take
 
 -- A builder of candidates of one model. options: cc, version (its first line of --version), cflags, threads, seed,
 -- files (what the family's tuning.prepare made), apart (whether to compile kernels apart, which pays off with more than
--- a few candidates), timeout in seconds, folder (of what is kept; default: the user's).
+-- a few candidates), timeout in seconds, folder (of what is kept; default: the user's), device (where candidates are
+-- run, harness/device/device.lua, nil: here).
 -- Where nothing says which folder that is, or libraries cannot be loaded from it, what is made lasts until it ends.
 function build.new(options)
     local scratch, folder = process.temporary_directory(), options.folder or library_cache.folder()
     if folder then assert(library_cache.open(folder)) end
-    if not folder or not process.loads_from(folder) then folder = scratch end
+    if not folder or not options.device and not process.loads_from(folder) then folder = scratch end
     local self = { options = options, folder = folder, scratch = scratch, number = 0 }
     self.objects = objects.new {
         cc = options.cc,
@@ -52,7 +53,10 @@ end
 function build:order(p, timeout)
     local o = self.options
     local cflags = compile.threaded(p, o.cflags, o.threads)
-    local sources, parts = objects.sources(p, cflags, o.apart), { "by object", o.cc, o.version, cflags }
+    local board = o.device and o.device.unit and o.device
+    local sources = board and board:sources(p, cflags, o.files.output) or objects.sources(p, cflags, o.apart)
+    local parts = { "by object", o.cc, o.version, cflags }
+    if o.device then parts[#parts + 1] = o.device.name end -- what is right there may be wrong elsewhere
     for _, file in ipairs(sources.files) do
         parts[#parts + 1] = file.name
         parts[#parts + 1] = digest_of(file.flags)
@@ -64,7 +68,8 @@ function build:order(p, timeout)
     local directory = self.scratch .. "/" .. self.number
     made.objects = self.objects:order(sources, directory, timeout)
     made.fresh = directory .. ".so"
-    made.link = { o.cc, "-shared", "-o", made.fresh, table.unpack(compilers.words(cflags)) }
+    local kind = o.device and o.device.link_options or { "-shared" }
+    made.link = compilers.joined({ o.cc }, kind, { "-o", made.fresh }, compilers.words(cflags))
     for _, object in ipairs(made.objects) do
         made.link[#made.link + 1] = object.path
     end
@@ -120,7 +125,7 @@ function build:verify(list, regime, thorough, clock)
             todo[#todo + 1] = made
         end
     end
-    local at_once = cpus.count()
+    local at_once = o.device and 4 * cpus.count() or cpus.count() -- a device has them in one program
     for first = 1, #todo, at_once do
         if clock.late() then return end
         local few = table.move(todo, first, math.min(first + at_once - 1, #todo), 1, {})

@@ -2,7 +2,6 @@
 -- and what is slower than the default at one of them is taken back.
 local candidates = require "harness.tune.candidates"
 local round = require "harness.tune.round"
-local measure = require "harness.measure.measure"
 local race = require "harness.tune.race"
 local rivals = require "harness.measure.rivals"
 local statistics = require "harness.base.statistics"
@@ -33,7 +32,7 @@ local ways = {
     { repetitions = 5, dense = false, share = 0.4 },
     { repetitions = 3, dense = false, share = 0.5 },
 }
-local slack = 1.5 -- other work may come that makes it longer
+local slack = 1.25 -- other work may come that makes it longer
 local probe_share = 0.05 -- of the time, for one repetition that shows how long they take
 
 -- Seconds that confirming by `way` takes, by what `found` (confirm.plan) says.
@@ -61,7 +60,7 @@ function confirm.plan(sessions)
     local function probe(beside, seconds)
         local start, job = s.now(), round.job(s, { runner, runner }, s.batches, 1, 1, s.seed)
         rivals.add_dense(job, beside or {})
-        local samples, context = measure.run(job, { left = seconds })
+        local samples, context = s.measure(job, { left = seconds })
         if not samples then return nil end
         local dense, kernels, before = 0, 0, context and tonumber(context.whole_seconds) or s.now() - start
         for name, sample in pairs(samples) do
@@ -207,7 +206,7 @@ end
 -- result of confirm.plan; how often is measured depends on the time that is left now.
 function confirm.measure(sessions, results, plan)
     local first = sessions[1]
-    first.show("confirming: the choice against the default and the dense FFN")
+    first.show("confirming: the choice against the default" .. (first.tuning.rivals and " and the dense FFN" or ""))
     local default = made_of(first, results[1].tuned.default)
     local runners = { { made = default, regime = "both" }, { made = default, regime = "both" } }
     for i, result in ipairs(results) do
@@ -218,7 +217,7 @@ function confirm.measure(sessions, results, plan)
     local way = best_way(plan, function() return left / slack end) or ways[#ways]
     local job = round.job(first, runners, first.batches, 1, way.repetitions, first.seed)
     rivals.add_dense(job, way.dense and plan.beside or {})
-    local samples = measure.run(job, { left = first.left() })
+    local samples = first.measure(job, { left = first.left() })
     if not samples then return confirm.unconfirmed(sessions, results) end
     local control = ratio_of(first, samples, 2, first.batches, 1, 1)
 

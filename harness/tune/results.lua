@@ -96,14 +96,22 @@ function results.decided(list)
     return some
 end
 
--- What race `r` says, in one line.
-function results.verdict(r)
+-- What a board counts instead of time, in words; nil: it was time.
+local function unit_of(found)
+    local device = found.session.device
+    local unit = device and device.unit
+    return unit == "instructions" and "instructions a token in QEMU, which are no time" or unit and unit .. " a token"
+end
+
+-- What race `r` says, in one line; `what` was compared: "time", if absent.
+function results.verdict(r, what)
     local text = r.decided .. ": the default is kept"
     if stored_schedule.is_sound(r) and not (r.low == 1 and r.high == 1) then
-        local form = "%s: %.3f of the default's time (%.3f … %.3f, %s)"
-        text = form:format(r.decided, r.ratio, r.low, r.high, figures.plural(r.samples, "pair"))
+        local form = "%s: %.3f of the default's %s (%.3f … %.3f, %s)"
+        text = form:format(r.decided, r.ratio, what or "time", r.low, r.high, figures.plural(r.samples, "pair"))
     end
-    return text .. (r.reason and "; " .. r.reason or "")
+    local reason = r.reason and "; " .. r.reason or ""
+    return text .. (what and reason:gsub("faster", "less") or reason)
 end
 
 function results.threads_text(o) return o.threads == 1 and "one thread" or o.threads .. " threads" end
@@ -135,6 +143,7 @@ local function notes_of(found)
                         high = 1 / r.low,
                         samples = r.samples,
                         batch = batches_of(r),
+                        counted = found.session.device and found.session.device.unit,
                     }
                 end
             end
@@ -208,10 +217,13 @@ function results.summary(m, list, o)
             }
         end
         for j, row in ipairs(found.rows or {}) do
+            local unit = unit_of(found)
             rows[j] = {
                 batch = row.batch,
-                default_us = row.default_us,
-                tuned_us = row.tuned_us,
+                default_us = not unit and row.default_us or nil,
+                tuned_us = not unit and row.tuned_us or nil,
+                default_count = unit and 1000 * row.default_us,
+                tuned_count = unit and 1000 * row.tuned_us,
                 ratio = row.ratio.centre,
                 low = row.ratio.low,
                 high = row.ratio.high,
@@ -221,6 +233,7 @@ function results.summary(m, list, o)
         end
         sets[i] = {
             isa = found.session.isa.name,
+            counted = unit_of(found) and found.session.device.unit,
             compiler = found.session.version,
             cc = found.session.cc,
             schedule = found.session.schedules.text(found.schedule),
@@ -269,7 +282,7 @@ local function race_lines(found, r, add)
         )
     end
     add(string.format("  %-5s %s", r.regime, counted ~= "" and counted or "batch " .. batches_of(r)))
-    add("        " .. results.verdict(r))
+    add("        " .. results.verdict(r, found.session.device and found.session.device.unit))
     if r.contended then add("        other work shared the core for a part of it") end
     add("        " .. changes(found, function(name) return name ~= "few.threshold" and concerns(r, name) end))
 end
@@ -278,16 +291,26 @@ end
 local function confirmation_lines(found, add)
     local rivals = found.session.tuning.rivals
     local baseline = rivals and string.format(" %9s %-9s %8s", "dense FFN", "library", "x faster") or ""
-    add(string.format("  %6s %11s %9s %9s %17s%s", "tokens", "default us", "tuned us", "x faster", "", baseline))
+    -- a board counts instructions or clocks: each stands for a nanosecond
+    local unit, scale = unit_of(found), unit_of(found) and 1000 or 1
+    local heads = unit and { "default", "tuned", "x fewer" } or { "default us", "tuned us", "x faster" }
+    add(string.format("  %6s %11s %9s %9s %17s%s", "tokens", heads[1], heads[2], heads[3], "", baseline))
     for _, row in ipairs(found.rows) do
         local faster = row.dense_us and row.dense_us / row.tuned_us
         local dense = faster and string.format(" %9.2f %-9s %8.2f", row.dense_us, row.dense_library, faster) or ""
         local ratio, form = row.ratio, "  %6d %11.2f %9.2f %9.3f (%6.3f … %6.3f)"
         add(
-            form:format(row.batch, row.default_us, row.tuned_us, 1 / ratio.centre, 1 / ratio.high, 1 / ratio.low)
-                .. dense
+            form:format(
+                row.batch,
+                scale * row.default_us,
+                scale * row.tuned_us,
+                1 / ratio.centre,
+                1 / ratio.high,
+                1 / ratio.low
+            ) .. dense
         )
     end
+    if unit then add("  counted: " .. unit) end
     local control = found.control
     local form = "  A/A control: the default measured twice differs by %.1f %% (%.3f … %.3f)."
     add(form:format(100 * math.abs(control.centre - 1), control.low, control.high))
@@ -328,7 +351,8 @@ function results.lines(m, list, o)
         end
         if found.rows then confirmation_lines(found, add) end
         for _, c in ipairs(#(found.compilers or {}) > 1 and found.compilers or {}) do
-            add(string.format("  %-8s %.3f of the default's time, %s", c.cc, c.ratio, c.version))
+            local what = found.session.device and found.session.device.unit or "time"
+            add(string.format("  %-8s %.3f of the default's %s, %s", c.cc, c.ratio, what, c.version))
         end
     end
     return lines

@@ -1,5 +1,4 @@
 -- One round of a race: a job for the measuring process, the times it gives, and their records in the log.
-local measure = require "harness.measure.measure"
 local process = require "process"
 local race = require "harness.tune.race"
 local record = require "harness.tune.record"
@@ -9,15 +8,15 @@ local round = {}
 
 round.seconds_a_sample = 0.012
 
-local most_screened = 512 -- tokens of a call that halving times: longer ones take most of the time and rank alike
+local most_screened = 1024 -- tokens of a call that halving times: longer ones take most of the time and rank alike
 
--- Those of `batches` that halving times.
+-- What halving times instead of `batches`: those that are not longer, or one as long.
 function round.screened(batches)
-    local list = { batches[1] }
-    for i = 2, #batches do
-        if batches[i] <= most_screened then list[i] = batches[i] end
+    local list = {}
+    for i, batch in ipairs(batches) do
+        list[i] = batch <= most_screened and batch or nil
     end
-    return list
+    return #list > 0 and list or { most_screened }
 end
 
 -- A job that times runners { made, regime }, called r1, r2, …, at `batches` tokens, in repetitions that take turns in
@@ -147,8 +146,9 @@ local function logged_rounds(known)
 end
 
 -- The functions that a race of candidates `field` (by name: { made, text }) of tuning `t` measures with: see race.run.
--- Beside what `round.job` wants, t has regime, batches, key, cc, run, host, name, keep(record), now() in seconds, and
--- known, the records of an earlier run; and left(), the seconds after which a round gives nil.
+-- Beside what `round.job` wants, t has measure(job, options), as measure.run (harness/measure/measure.lua), regime,
+-- batches, key, cc, run, host, name, keep(record), now() in seconds, and known, the records of an earlier run; and
+-- left(), the seconds after which a round gives nil.
 function round.measurer(t, field, default)
     local logged = logged_rounds(t.known or {})
     local screened = setmetatable({ batches = round.screened(t.batches) }, { __index = t })
@@ -160,7 +160,7 @@ function round.measurer(t, field, default)
             runners[i] = { made = candidate_of(field, default, name).made, regime = t.regime }
         end
         local job = round.job(t, runners, own.batches, #t.tuning.conditions, repetitions, seed)
-        local samples = measure.run(job, { left = t.left() })
+        local samples = t.measure(job, { left = t.left() })
         if not samples then return nil end
         local result, seconds = {}, math.max(t.now() - start, 1e-9)
         for i, name in ipairs(names) do

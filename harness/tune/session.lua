@@ -5,15 +5,28 @@ local compilers = require "harness.base.compilers"
 local cpu = require "harness.base.cpu"
 local harness = require "harness.families.list"
 local key = require "harness.tune.key"
+local measure = require "harness.measure.measure"
 local process = require "process"
 local setting = require "harness.measure.setting"
 local tuning = require "harness.tune.tuning"
 
 local session = {}
 
+-- The hooks of a family for what runs on a device; on boards nothing is out of caches.
+local function there(hooks, device)
+    local conditions = device.unit and { hooks.conditions[1] } or hooks.conditions
+    return setmetatable({ rivals = false, conditions = conditions }, { __index = hooks })
+end
+
+-- The flags that the kernels of plan `p` are compiled with.
+local function flags_of(of, p)
+    if of.device and of.device.unit then return of.device.flags(p, of.cflags) end
+    return compile.flags(p.variants[1].isa, compile.threaded(p, of.cflags, of.threads))
+end
+
 -- A session of harness/tune/tuning.lua, as far as it follows from `of`: model, family, isa, cc, cflags, options (types
 -- and weights), threads, seed, batches, files (packed weights, once there are any), apart (whether to compile kernels
--- apart).
+-- apart), device (where candidates run, nil: here), label (what tells its records from those of others, nil: cc).
 function session.new(of)
     local version, facts, hooks = compilers.version(of.cc), cpu.describe(), harness.get(of.family.name).tuning
     local caches, options = setting.caches_of(facts), of.options
@@ -22,12 +35,14 @@ function session.new(of)
         model = of.model,
         name = of.model.name,
         isa = of.isa,
-        cc = of.cc,
+        cc = of.label or of.cc,
         version = version,
         cflags = of.cflags,
         threads = of.threads,
         family = of.family,
-        tuning = hooks,
+        -- the dense FFNs' libraries are here only
+        tuning = of.device and there(hooks, of.device) or hooks,
+        measure = of.device and function(...) return of.device:measure(...) end or measure.run,
         options = options,
         types = hooks.types(options),
         batches = of.batches,
@@ -35,7 +50,9 @@ function session.new(of)
         seed = of.seed,
         files = of.files,
         caches = caches,
-        sweep_bytes = math.max(caches.l3, 8 << 20),
+        -- a device may have little memory, and an emulator shows the caches of a server
+        sweep_bytes = math.min(math.max(caches.l3, 8 << 20), of.device and 64 << 20 or math.maxinteger),
+        device = of.device,
         host = key.host_id(),
         apart = of.apart,
         now = process.clock,
@@ -47,7 +64,7 @@ function session.new(of)
     s.model, s.family, s.options = sample, sample_family or of.family, sample_options or options
     s.key = key.here {
         compiler = version,
-        flags = table.concat(compile.flags(p.variants[1].isa, compile.threaded(p, of.cflags, of.threads)), " "),
+        flags = table.concat(flags_of(of, p), " "),
         model = p.digest,
         tables = s.types[1],
         projection = s.types[2],
@@ -62,6 +79,7 @@ function session.new(of)
         threads = of.threads,
         seed = of.seed,
         files = of.files,
+        device = of.device,
     }
     return s
 end

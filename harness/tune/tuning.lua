@@ -4,7 +4,6 @@ local budget = require "harness.tune.budget"
 local candidates = require "harness.tune.candidates"
 local cpus = require "harness.base.cpus"
 local round = require "harness.tune.round"
-local measure = require "harness.measure.measure"
 local race = require "harness.tune.race"
 local record = require "harness.tune.record"
 local statistics = require "harness.base.statistics"
@@ -76,15 +75,18 @@ local function times_of_default(s, r, made)
     local start, conditions = s.now(), #s.tuning.conditions
     local repetitions, runner = conditions, { made = made, regime = r.regime }
     local job = round.job(s, { runner, runner }, r.batches, conditions, repetitions, s.seed)
-    local samples, context = measure.run(job, { left = s.left() })
+    local samples, context = s.measure(job, { left = s.left() })
     if not samples then return nil end
-    local most = 0
-    -- Seconds of a sample at `batches`, without what else it takes.
+    local most, us = 0, {}
+    for _, batch in ipairs(r.batches) do
+        us[batch] = statistics.median(round.times(s, samples, 1, batch, s.tuning.conditions[1]))
+        most = math.max(most, us[batch])
+    end
+    -- About the seconds of a sample at `batches`, without what else it takes.
     local function seconds_at(batches)
         local sum = 0
         for _, batch in ipairs(batches) do
-            local us = statistics.median(round.times(s, samples, 1, batch, s.tuning.conditions[1]))
-            most, sum = math.max(most, us), sum + math.max(round.seconds_a_sample, batch * us * 1e-6)
+            sum = sum + math.max(round.seconds_a_sample, batch * (us[batch] or us[r.batches[1]]) * 1e-6)
         end
         return sum
     end
@@ -225,7 +227,8 @@ local function prepare(s, r, list, known_rejected, entered, stop)
     -- How many more to compile now: so many that all of them can be raced; beside the default at least one.
     local function more()
         if entered or s.exhaustive or first == 1 then return step end
-        local build = math.max(r.costs.build, (s.now() - start) / (first - 1))
+        local build = (s.now() - start) / (first - 1)
+        if first <= step then build = math.max(build, r.costs.build) end -- of few nobody knows yet
         local costs, half = setmetatable({ build = build }, { __index = r.costs }), start + (stop - start) / 2
         for count = step, 1, -1 do
             local seconds = budget.seconds(costs, #field - 1 + count) - build * (#field - 1)
@@ -274,12 +277,13 @@ local function shown(s, r, measurer, default, stop)
             rounds = rounds + 1
             s.show(
                 string.format(
-                    "%s: %s, round %d, %d candidates, best so far %.2fx the default's time",
+                    "%s: %s, round %d, %d candidates, best so far %.2fx the default's %s",
                     r.regime,
                     h.phase,
                     rounds,
                     #names - 2,
-                    best
+                    best,
+                    s.device and s.device.unit or "time"
                 ),
                 stop
             )
@@ -422,7 +426,7 @@ local function threshold(s, base)
     if not made.library then return nil end
     local runners =
         { { made = made, regime = "few" }, { made = made, regime = "many" }, { made = made, regime = "many" } }
-    local samples = measure.run(round.job(s, runners, probes, 1, threshold_repetitions, s.seed), { left = s.left() })
+    local samples = s.measure(round.job(s, runners, probes, 1, threshold_repetitions, s.seed), { left = s.left() })
     if not samples then return nil end
     local few, many, noise = {}, {}, 0
     for i, probe in ipairs(probes) do
@@ -465,7 +469,8 @@ function tuning.run(s)
         result.races[i] = finished_race(s, r)
         if not result.races[i] then open[#open + 1] = r end
     end
-    local whole, at_end = s.shard.n == 1 and not s.choices, 0
+    local board = s.device and s.device.unit -- whose kernels are all of one regime
+    local whole, at_end = s.shard.n == 1 and not s.choices and not board, 0
     local ready = find_costs(s, open, result.default)
     if #open > 0 then
         at_end = whole and ready and threshold_seconds(s, result.default, s.build_seconds) or 0

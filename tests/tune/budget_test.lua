@@ -157,6 +157,7 @@ local function simulated(o)
         note = function(text) noted[#noted + 1] = text end,
     }
     s.schedules = family.space
+    s.measure = function(...) return measure.run(...) end
     local original, logged = measure.run, 0
     s.keep = function() logged = logged + 1 end
     measure.run = function(job, options)

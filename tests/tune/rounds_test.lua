@@ -6,15 +6,17 @@ local test = {}
 
 -- An engine in which a call of a row takes row.us, and what it was asked for.
 local function engine_of(change)
-    local engine, clock = { asked = {} }, 0
+    local engine, clock = { asked = {}, lists = 0 }, 0
     function engine.now() return clock end
     function engine.show() end
     function engine.slices(list)
         local times = {}
+        engine.lists = engine.lists + 1
         for i, s in ipairs(list) do
             local wall = 1e-6 * s.call.us
             local time = change and change(s, #engine.asked) or { cpu = wall, wall = wall }
-            clock = clock + (s.iterations + (s.warm and 1 or 0)) * wall + (s.call.cold and 1e-3 or 0)
+            time.whole = s.call.cold and s.iterations * (wall + 1e-3) or nil
+            clock = clock + (s.iterations + (s.warm and 1 or 0)) * wall
             engine.asked[#engine.asked + 1], times[i] = s, time
         end
         return times
@@ -129,6 +131,15 @@ function test.threads_are_not_timed_again()
             check.equal(s.pause, nil)
         end
     end
+end
+
+-- Of an engine to which each list takes its time.
+function test.slices_are_made_at_once_where_nothing_is_decided_between()
+    local engine, other = engine_of(), engine_of()
+    engine.at_once = true
+    local samples = rounds.run(job_of(), engine)
+    check.equal(engine.lists, 3) -- once, what is short again, and all of the rest
+    check.equal({ rounds.run(job_of(), other), other.lists }, { samples, 8 })
 end
 
 function test.long_calls_have_few_repetitions()

@@ -173,8 +173,8 @@ local damages = {
     { "schedules = {.*", "schedules = {} }", ": schedules: has no schedule" },
     {
         "schedules = {.*",
-        "schedules = { wasm = {} } }",
-        ": schedules.wasm = {...}: unknown key; the keys are " .. table.concat(isa.names, ", "),
+        "schedules = { neural = {} } }",
+        ": schedules.neural = {...}: unknown key; the keys are " .. table.concat(isa.all, ", "),
     },
     {
         "schedules = {.*",

@@ -30,6 +30,7 @@ local folders = {
     "harness/calls",
     "harness/baseline",
     "harness/measure",
+    "harness/device",
     "harness/report",
     "harness/families/lookup",
     "harness/families/tokenizer",

@@ -12,6 +12,7 @@ local integer = require "harness.families.lookup.integer"
 local integer_types = require "gen.families.lookup.integer.types"
 local isa = require "gen.isa.list"
 local json = require "json"
+local misuse = require "gen.schema.misuse"
 local npy = require "npy"
 local packed = require "harness.families.lookup.packed"
 local process = require "process"
@@ -47,11 +48,12 @@ local function build(path, sets, options, threads, files)
     local p = runnable.plan(path, sets, options)
     local directory = process.temporary_directory()
     files = files or packed.make(p, directory, options)
+    local flags, kind = compile.threaded(p, options.cflags, threads), options.device and options.device.link_options
     return {
         plan = p,
         threads = threads,
         files = files,
-        library = compile.library({ p }, directory, options.cc, compile.threaded(p, options.cflags, threads)),
+        library = compile.library({ p }, directory, options.cc, flags, kind),
     }
 end
 
@@ -85,10 +87,10 @@ local verified = {
     { "projection", -10, function(r) return r.projection end },
     { "tables", -6, function(r) return r.tables end },
     { "tokens", 7, function(r) return number("%d", r.tokens or 0) end },
-    { "rel error", 9, function(r) return number("%.1e", r.rel_err or 0) end },
+    { "rel error", 9, function(r) return number("%.1e", r.rel_err or r.device and r.kernel_rel_err or 0) end },
     { "max error", 9, function(r) return number("%.1e", r.max_abs_err or 0) end },
-    { "codes", 7, function(r) return number("%d", r.codes or 0) end },
-    { "flips", 6, function(r) return number("%d", r.code_flips or 0) end },
+    { "codes", 7, function(r) return not r.device and number("%d", r.codes or 0) end },
+    { "flips", 6, function(r) return not r.device and number("%d", r.code_flips or 0) end },
     { "with flips", 10, function(r) return number("%.1e", r.rel_err_flips) end }, -- of integers
 }
 
@@ -117,12 +119,16 @@ local function print_results(name, results, skipped)
 end
 
 function execute.verify(path, options)
+    if options.device and options.arithmetic == "integer" then
+        misuse "--arithmetic: integer: cannot be given beside --runner"
+    end
     local limits = budget.of(request.model(path, options), options.budget)
     local threads, names = compile.threads_of(options), arithmetic_of(options).isas or isa.names
     local sets, skipped = runnable.sets(options.isa, family.isa_types(options), names)
     local b = build(path, sets, options, threads)
     local p = b.plan
-    local results, ok = verify.variants(p, b.library, b.files, options.seed, threads, { budget = limits }), true
+    local how = { budget = limits, device = options.device }
+    local results, ok = verify.variants(p, b.library, b.files, options.seed, threads, how), true
     for _, result in ipairs(results) do
         ok = ok and result.ok
     end

@@ -81,23 +81,29 @@ local function add_codes(job, v, tokens)
     })
 end
 
--- Adds to `job`, with batches, conditions { codes, tables }, stages (whether those are timed alone, too, and the whole
--- again at the largest batch), take_turns (each repetition has the next one of the conditions; else each has all) and
--- alike (the calls of a batch and a condition are, and variants of the same blob share their weights), the calls of
--- `variants`, tables of compile.describe with name, blob, least_batch and most_batch.
+-- Adds to `job`, with batches, least_tokens (that calls walk through; nil: as usual), conditions { codes, tables },
+-- stages (whether those are timed alone, too, and the whole again at the largest batch), take_turns (each repetition
+-- has the next one of the conditions; else each has all) and alike (the calls of a batch and a condition are, and
+-- variants of the same blob share their weights), the calls of `variants`, tables of compile.describe with name, blob,
+-- least_batch and most_batch.
 function timed_calls.add(job, variants)
     local largest, scratch = math.max(table.unpack(job.batches)), 0
-    local tokens, of_blob, first = math.max(least_tokens, 2 * largest), {}, variants[1]
+    local tokens, of_blob, first = math.max(job.least_tokens or least_tokens, 2 * largest), {}, variants[1]
     for _, v in ipairs(variants) do
         scratch = math.max(scratch, v.scratch_bytes)
     end
     job.libraries, job.setup, job.calls = {}, {}, {}
     job.memory = {
         { name = "uniform", bytes = 4 * tokens * first.d, fill = "normal" },
-        { name = "skewed", bytes = 4 * tokens * first.d, fill = "skewed", number = first.d },
         { name = "y", bytes = 4 * largest * first.d_out },
         { name = "scratch", bytes = scratch },
     }
+    for _, condition in ipairs(job.conditions) do
+        if condition.codes == "skewed" then
+            local skewed = { name = "skewed", bytes = 4 * tokens * first.d, fill = "skewed", number = first.d }
+            table.insert(job.memory, 2, skewed)
+        end
+    end
     for i, v in ipairs(variants) do
         job.libraries[i] = setting.library(v.name, v)
         job.libraries[i].weights_of = job.alike and of_blob[v.blob] or nil

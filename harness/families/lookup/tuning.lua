@@ -1,7 +1,9 @@
 -- What tuning needs to know of LookupFFNs; harness/families/list.lua says what the fields mean.
+local combinations = require "harness.measure.combinations"
 local compile = require "harness.base.compile"
 local cpus = require "harness.base.cpus"
 local integer_sums = require "gen.families.lookup.integer_sums"
+local misuse = require "gen.schema.misuse"
 local packed = require "harness.families.lookup.packed"
 local plan = require "gen.families.lookup.plan"
 local rivals = require "harness.measure.rivals"
@@ -23,6 +25,16 @@ local tuning = {
 }
 
 tuning.check_weights = packed.check
+
+-- By --projection, --tables and --tuned.
+function tuning.combinations(options)
+    if options.arithmetic == "integer" then misuse "--arithmetic: integer: cannot be given beside --runner" end
+    return combinations.combined(options, {
+        { "projection", combinations.types "projection", "f32" },
+        { "tables", combinations.types "tables", "f32" },
+        combinations.tuned(options),
+    })
+end
 
 -- The reference's answers are made now: they take longer than verifying a candidate.
 function tuning.prepare(p, directory, options)
@@ -49,6 +61,7 @@ function tuning.failures(list, regime, o, options)
         left = options.left,
         quick = options.quick,
         at_once = cpus.count(),
+        device = o.device,
     }
     for i, results in ipairs(verify.all(list, o.files, o.seed, o.threads, wanted)) do
         for _, result in ipairs(results) do
@@ -86,6 +99,7 @@ function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds
         min_time = seconds_a_sample,
         slices = 4,
         order_seed = order_seed or false,
+        least_tokens = t.device and t.device.unit and 8 or nil, -- RAM is small there, and has no caches
         conditions = table.move(tuning.conditions, 1, count, 1, {}),
         take_turns = true,
         alike = true,

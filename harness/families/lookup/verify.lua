@@ -5,6 +5,7 @@ local compile = require "harness.base.compile"
 local integer = require "harness.families.lookup.integer"
 local lookup_reference = require "lookup_reference"
 local packed = require "harness.families.lookup.packed"
+local verify_there = require "harness.families.lookup.verify_there"
 
 local verify = {}
 
@@ -66,10 +67,18 @@ end
 -- `options`, if any: `budget`, another one (harness/verify/budget.lua); `only`, the one regime to check; `work`, the
 -- multiplications that one call is worth; `bind_known`, when a bind that differs in its name only was checked before;
 -- `left`, the most seconds for each; `quick`, to compare codes and outputs of a few tokens only; `at_once`, how many to
--- check at the same time. Returns for each a list of results, each with `isa` and `regime`; the first one of all has
--- the check of bind.
+-- check at the same time; `device`, where they are called, nil: here. Returns for each a list of results, each with
+-- `isa` and `regime`; the first one of all has the check of bind.
 function verify.all(list, files, seed, threads, options)
     threads, options = threads or 1, options or {}
+    if options.device then
+        local function reference_of(p, stage)
+            local form, byte_scores = packed.form_of(stage), packed.has_byte_scores(stage)
+            local name = string.format("%s %s", form, byte_scores)
+            return verify.reference_of(p, files, seed, form, byte_scores), name
+        end
+        return verify_there.all(list, files, options, reference_of, range_of)
+    end
     local jobs, of, all = {}, {}, {}
     for i, made in ipairs(list) do
         local p = made.plan

@@ -1,6 +1,8 @@
 -- What tuning asks of blocks, and of whole models: their schedule is that of their blocks, which are timed as a
 -- transformer of the run of equal blocks with most weights. harness/families/list.lua says what the fields mean.
 local blob = require "gen.plan.blob"
+local blocks_there = require "harness.families.model.blocks_there"
+local combinations = require "harness.measure.combinations"
 local dtype = require "gen.plan.dtype"
 local layout = require "gen.families.model.blocks.layout"
 local memory = require "gen.families.model.memory"
@@ -42,6 +44,8 @@ end
 
 function tuning.integer_sums() return false end
 
+tuning.combinations = combinations.of_blocks
+
 tuning.check_weights = verify_blocks.check_weights
 
 function tuning.prepare(p, directory, options)
@@ -58,8 +62,19 @@ local function failure_of(made, o)
     return ""
 end
 
+-- The same on a device, which calls all of the list in one program.
+local function failures_there(list, o, left)
+    local failures, in_time = {}, blocks_there.call(o.files, list, left)
+    for i, made in ipairs(list) do
+        local failure = in_time and failure_of(made, o) or "there was no time for the device"
+        failures[i] = failure ~= "" and failure or nil
+    end
+    return failures
+end
+
 -- The reference of blocks takes long and cannot be asked to end: it is ended with its process.
 function tuning.failures(list, _, o, options)
+    if o.device then return failures_there(list, o, options.left) end
     local failures, start = {}, process.clock()
     for i, made in ipairs(list) do
         local left = options.left and math.max(0, options.left - (process.clock() - start))
@@ -99,7 +114,7 @@ function tuning.job(t, runners, batches, count, repetitions, order_seed, seconds
     return job
 end
 
-local whole = setmetatable({}, { __index = tuning })
+local whole = setmetatable({ combinations = false }, { __index = tuning })
 
 local function largest_of(m, p)
     local found = 1

@@ -6,6 +6,7 @@ local compare = require "harness.families.model.compare"
 local compile = require "harness.base.compile"
 local exact_product = require "harness.verify.exact_product"
 local isolated = require "harness.base.isolated"
+local misuse = require "gen.schema.misuse"
 local observed_lookups = require "harness.families.model.observed_lookups"
 local process = require "process"
 local reference = require "harness.families.model.reference"
@@ -24,11 +25,11 @@ local verify = {}
 -- seen at work, these wait for that. answer(activations, cache, taken, way): lists of answers with other types than the
 -- plan's, and `taken` in their jobs; move() for compare.moved_tolerance; jobs(taken), of the runs of blocks; ways(p,
 -- library, threads): how it is called. other() prepares another sample: other inputs, and weights, if
--- those are random.
+-- those are random. On options.device, if there is one, products and lookup FFNs are not seen alone.
 function verify.prepare(p, directory, options)
-    local watched = observed_lookups.wanted(rules.blocks_of(p))
+    local watched = not options.device and observed_lookups.wanted(rules.blocks_of(p))
     local sample = (p.embedding and verify_whole or verify_blocks).prepare(p, directory, options, watched)
-    sample.cc = (options.cc or "gcc"):match "[^,]+"
+    sample.cc, sample.device = (options.cc or "gcc"):match "[^,]+", options.device
     sample.answers = not watched and sample.answer()
     sample.unrounded = not watched and p.shape.rounded and sample.answer "f32"
     function sample.move()
@@ -106,8 +107,10 @@ local function judged_by(p, library, sample)
         by.tolerance, by.widths[i] = math.max(by.tolerance, reference.tolerance(own.shape)), own.shape.d
         by.looks_up = by.looks_up or own.shape.lookup
     end
-    by.watched = observed_lookups.wanted(runs) and observed_lookups.of(runs, library, sample.cc, sample.tokens)
-    if by.rounded then by.wrong = check_products(p, library) end
+    by.watched = not sample.device
+        and observed_lookups.wanted(runs)
+        and observed_lookups.of(runs, library, sample.cc, sample.tokens)
+    if by.rounded and not sample.device then by.wrong = check_products(p, library) end
     if by.rounded and not by.watched then
         by.together = together_of(p, sample)
         by.tolerance, by.activations_err =
@@ -234,7 +237,8 @@ local function check(plans, options)
     local prepared = verify.prepare(plans[1], directory, options)
     for i, p in ipairs(plans) do
         local flags = compile.threaded(p, options.cflags, threads)
-        local library = compile.library({ p }, directory .. "/" .. p.variants[1].isa.name, options.cc, flags)
+        local folder, kind = directory .. "/" .. p.variants[1].isa.name, options.device and options.device.link_options
+        local library = compile.library({ p }, folder, options.cc, flags, kind)
         local found = verify.check_library(p, library, prepared, threads)
         table.move(found, 1, #found, #results + 1, results)
         flips = options.budget and i == #plans and flips_of(p, library, prepared, threads) or nil
@@ -243,6 +247,9 @@ local function check(plans, options)
 end
 
 function verify.run(path, options)
+    if options.device and request.model(path, options).embedding then
+        misuse("--runner: " .. options.runner .. ": whole models are not verified there: their blocks alone are")
+    end
     local _, family = request.model(path, options)
     local plans, skipped = runnable.plans(path, family, options, runnable.every)
     local m = plans[1].model

@@ -1,6 +1,7 @@
 -- How blocks alone are called on this CPU, and samples of weights and tokens on which verify compares them with the
 -- reference.
 local block_reference = require "block_reference"
+local blocks_there = require "harness.families.model.blocks_there"
 local calls = require "harness.calls.blocks"
 local checkpoint = require "gen.schema.checkpoint_names"
 local clamped = require "harness.calls.clamped"
@@ -239,7 +240,11 @@ function verify_blocks.prepare(p, directory, options, watched)
         local job = reference.blocks_job(p, fused, reference.types(p, p.shape, in_out), without)
         return { setmetatable(taken, { __index = job }) }
     end
-    function sample.ways(own, library) return sample_ways(own, library, sample, watched) end
+    function sample.plain_ways(own) return verify_blocks.ways(own, #numbers, lengths) end
+    function sample.ways(own, library)
+        if sample.device then return blocks_there.ways(own, library, sample) end
+        return sample_ways(own, library, sample, watched)
+    end
     if merged or options.exact then
         local exact = { type = "f32", cache = "f32", activations = "f32", attention = "f32", blocks_in_out = in_out }
         sample.whole = answer_with(reference.embedded(m, unfused, numbers, m.d), nil, nil, unfused, exact, "")
