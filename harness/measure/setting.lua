@@ -17,8 +17,8 @@ end
 -- The seconds that a sample takes at least. One alone is for a glance: it is as short as those of limits then.
 function setting.min_time(repetitions) return repetitions > 1 and 0.05 or 0.01 end
 
--- The job `job`, which says at least model, seed and repetitions, with what else all jobs say: by default one thread, an
--- order that is drawn anew in each repetition, and no calls.
+-- The job `job`, which says at least model, seed and repetitions, with what else all jobs say: by default one thread,
+-- an order that is drawn anew in each repetition, and no calls.
 function setting.complete(job)
     local usual = {
         threads = 1,

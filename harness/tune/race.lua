@@ -82,10 +82,12 @@ Race.__index = Race
 
 function Race:left() return self.options.left() - self.replayed end
 
--- Seconds that `runners` of `repetitions` each will take, by what was measured so far; screen: in halving.
-function Race:seconds(runners, repetitions, screen)
-    local sample = self.measured > 0 and self.spent / self.measured or self.options.sample or 0
-    return runners * repetitions * sample * (screen or 1)
+-- Seconds that `runners` of `repetitions` each will take in a phase, "final" if absent, by what was measured of it so
+-- far.
+function Race:seconds(runners, repetitions, phase)
+    local costs, options = self.costs[phase or "final"], self.options
+    local guess = (options.sample or 0) * (phase == "halving" and options.screen or 1)
+    return runners * repetitions * (costs.samples > 0 and costs.seconds / costs.samples or guess)
 end
 
 -- Seconds of the least finals and their confirmation, and a little more: the estimate is one.
@@ -127,8 +129,8 @@ function Race:run(phase, rung, number, names, repetitions)
         seconds = before - self.options.left()
     end
     if seconds > 0 then
-        local samples_of_all = #names * repetitions * (phase == "halving" and self.screen or 1)
-        self.spent, self.measured = self.spent + seconds, self.measured + samples_of_all
+        local costs = self.costs[phase]
+        costs.seconds, costs.samples = costs.seconds + seconds, costs.samples + #names * repetitions
     end
     local good = {}
     for _, name in ipairs(names) do
@@ -262,7 +264,7 @@ function Race:halve(names)
             local number, few =
                 (first - 1) // rules.round + 1,
                 table.move(names, first, math.min(first + rules.round - 1, #names), 1, {})
-            in_time = in_time and self:left() > self:seconds(#few + 2, repetitions, self.screen) + self:reserve(rung)
+            in_time = in_time and self:left() > self:seconds(#few + 2, repetitions, "halving") + self:reserve(rung)
             local out
             out, in_time = self:halving_round(rung, number, few, repetitions, found, in_time)
             for _, name in ipairs(few) do
@@ -278,7 +280,7 @@ function Race:halve(names)
         local next_repetitions = math.min((rung > 1 and 2 or 1) * repetitions, rules.most)
         -- a half, or where time is short, a third; rungs of halves take about twice as long as the first of them
         local half = (#rest + 1) // 2
-        local short = self:left() < self:reserve(rung + 1) + 2 * self:seconds(half, next_repetitions, self.screen)
+        local short = self:left() < self:reserve(rung + 1) + 2 * self:seconds(half, next_repetitions, "halving")
         local share = in_time and math.max(rules.finalists, short and (#rest + 2) // 3 or half) or rules.finalists
         local keep = math.min(share, math.max(2, self:within_reach(rest, found)))
         local why = keep < share and "too far behind the fastest"
@@ -602,7 +604,6 @@ function race.run(options)
         options = options,
         rules = rules,
         seed = options.seed or 1,
-        screen = options.screen or 1,
         default = options.candidates[1].name,
         by_name = {},
         right = {}, -- by name: what was verified thoroughly
@@ -610,8 +611,7 @@ function race.run(options)
         history = {},
         count = 0,
         replayed = 0,
-        spent = 0,
-        measured = 0,
+        costs = { halving = { seconds = 0, samples = 0 } },
         unmeasured = 0,
     }, Race)
     local names = {}
@@ -622,6 +622,8 @@ function race.run(options)
         self.by_name[candidate.name] = { bytes = candidate.bytes, place = i }
         if i > 1 then names[#names + 1] = candidate.name end
     end
+    self.costs.final = options.screen and { seconds = 0, samples = 0 } or self.costs.halving
+    self.costs.confirm = self.costs.final
     self.total = math.min(options.left(), 1e9)
     local finalists, repetitions = self:halve(names), self.rules.repetitions
     while

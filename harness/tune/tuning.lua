@@ -82,7 +82,7 @@ local function times_of_default(s, r, made)
         us[batch] = statistics.median(round.times(s, samples, 1, batch, s.tuning.conditions[1]))
         most = math.max(most, us[batch])
     end
-    -- About the seconds of a sample at `batches`, without what else it takes.
+    -- About the seconds that calls of a sample at `batches` take: what else it takes, it takes in halving, too.
     local function seconds_at(batches)
         local sum = 0
         for _, batch in ipairs(batches) do
@@ -90,11 +90,12 @@ local function times_of_default(s, r, made)
         end
         return sum
     end
-    local screen = seconds_at(round.screened(r.batches)) / seconds_at(r.batches)
     -- waiting for others that measure is no cost of this race
     local whole = context and tonumber(context.whole_seconds) or s.now() - start
     local timed = context and tonumber(context.timed_seconds) or whole
-    return timed / 2 / repetitions, whole - timed, most, screen
+    local sample, own = timed / 2 / repetitions, seconds_at(r.batches)
+    local other = math.max(0, sample - own)
+    return sample, whole - timed, most, (other + seconds_at(round.screened(r.batches))) / (other + own)
 end
 
 -- Seconds that compiling may take: as many as it takes for all of a space, or else those that are left.
