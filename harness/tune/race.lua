@@ -33,6 +33,7 @@
 --   loss      how much slower than the best finalist the winner may be: 0.01 is 1 %
 --   unmeasured   candidates that there was no time for
 --   leader, control   the fastest finalist and the A/A control: { name, centre, low, high, samples }
+--   second    where the default wins: the fastest other finalist, likewise
 --   history   { phase, rung, number, candidate, time, ratio, low, high, samples, dropped } a candidate and round or
 --             rung:
 --             time is the median, ratio is to the default, low and high are of the ratio to the leader (finals only)
@@ -449,10 +450,13 @@ function Race:conclude(rung, v, repetitions)
         if found then why = self:refutation(found, v) end
     end
     local result = race.kept(default)
+    local other = self.challenger
+    result.second = other and not self.wrong[other.name] and other or nil
     result.samples, result.leader, result.control = v.control.samples, v.fastest, v.control
     local function choose(name, lead)
         result.winner, result.ratio, result.low, result.high, result.samples =
             name, lead.centre, lead.low, lead.high, lead.samples
+        if name ~= default then result.second = nil end
     end
     if not why then
         choose(v.winner, v.lead)
@@ -533,6 +537,18 @@ function Race:note_final(rung, rounds, name, ratio, interval, dropped)
     }
 end
 
+-- Keeps what `rounds` say of the fastest of the finalists `alive` beside the default.
+function Race:note_challenger(rounds, alive)
+    for _, name in ipairs(alive) do
+        if name ~= self.default then
+            local found = self:interval(rounds, name, self.default)
+            found.name, found.rounds = name, #rounds
+            local best = self.challenger
+            if not best or found.rounds > best.rounds or found.centre < best.centre then self.challenger = found end
+        end
+    end
+end
+
 -- The winner or the leader, if it is found to be wrong: { name, reason }, without reason if there was no time.
 function Race:wrong_one(v)
     for _, name in ipairs { v.winner, v.leader } do
@@ -577,6 +593,7 @@ function Race:finals(rung, finalists, repetitions)
                 if not v.dropped[name] then rest[#rest + 1] = name end
             end
             self:note_final(rung, rounds, race.twin, v.control.centre, v.control)
+            self:note_challenger(rounds, alive)
             alive = rest
         end
     end

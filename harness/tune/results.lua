@@ -111,7 +111,12 @@ function results.verdict(r, what)
         text = form:format(r.decided, r.ratio, what or "time", r.low, r.high, figures.plural(r.samples, "pair"))
     end
     local reason = r.reason and "; " .. r.reason or ""
-    return text .. (what and reason:gsub("faster", "less") or reason)
+    local second = r.decided ~= "too noisy" and r.second
+    if second then
+        local form = "%s; the fastest other one %.3f (%.3f … %.3f)"
+        reason = form:format(reason, second.centre, second.low, second.high)
+    end
+    return text .. (what and reason:gsub("faster", "less"):gsub("fastest", "least") or reason)
 end
 
 function results.threads_text(o) return o.threads == 1 and "one thread" or o.threads .. " threads" end

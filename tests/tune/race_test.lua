@@ -313,7 +313,9 @@ end
 
 function test.default_wins_where_nothing_is_faster()
     local result = race_of({ 10, 11, 12, 13 }, nil, { noise = 0.01 })
-    check.equal({ result.winner, result.decided, result.ratio }, { "c1", "winner", 1.0 })
+    check.equal({ result.winner, result.decided, result.ratio, result.second.name }, { "c1", "winner", 1.0, "c2" })
+    check.near(result.second.centre, 1.1, 0.02)
+    check.equal(result.second.low <= 1.1 and result.second.high >= 1.1, true)
 end
 
 function test.equals_go_to_the_smaller_object_code_then_to_the_default()

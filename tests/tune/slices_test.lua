@@ -71,4 +71,11 @@ function test.every_repetition_of_blocks_has_a_time()
     end
 end
 
+-- Halving leaves long calls to the finals.
+function test.halving_times_calls_that_are_not_long()
+    check.equal(round.screened { 1, 8, 64, 512, 1024 }, { 1, 8, 64, 512, 1024 })
+    check.equal(round.screened { 512, 4096 }, { 512 })
+    check.equal(round.screened { 4096, 65536 }, { 1024 })
+end
+
 return test
