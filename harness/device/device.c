@@ -12,12 +12,11 @@
    and "end" once all is done. What goes wrong is "error TEXT" and exit status 1. */
 #include "harness/device/device.h"
 
-#include "gen/weights/random.h"
 #include "harness/base/clock.h"
 #include "harness/base/cpu_facts.h"
+#include "harness/base/timed_inputs.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,31 +67,11 @@ static void check_tails(const char *after)
     }
 }
 
-/* Inputs such as text has: frequent tokens, each `width` numbers, come again and again, each time a little different. */
 static void fill_skewed(float *numbers, size_t count, size_t width, random_state random)
 {
-    enum { KINDS = 1024 }; /* the k-th most frequent one is k times rarer than the first: Zipf's law */
-    float *kinds = (float *)(void *)room(KINDS * width * sizeof(*kinds));
-    random_fill(&random, kinds, KINDS * width, 0.0, 1.0);
-    random_fill(&random, numbers, count, 0.0, 0.1);
-    for (size_t at = 0; at + width <= count; at += width) {
-        const size_t place = (size_t)exp(random_uniform(&random) * log((double)KINDS));
-        const float *from = kinds + ((place < KINDS ? place : KINDS) - 1) * width;
-        for (size_t i = 0; i < width; ++i) {
-            numbers[at + i] += from[i];
-        }
-    }
+    float *kinds = (float *)(void *)room(INPUTS_KINDS * width * sizeof(*kinds));
+    inputs_skewed(numbers, count, width, random, kinds);
     free(kinds);
-}
-
-/* Normal numbers. Those of large memory repeat: only their making would take long. */
-static void fill_normal(float *numbers, size_t count, random_state random)
-{
-    const size_t period = (1 << 20) - 7;
-    random_fill(&random, numbers, count < period ? count : period, 0.0, 1.0);
-    for (size_t done = period; done < count; done += period) {
-        memcpy(numbers + done, numbers, (count - done < period ? count - done : period) * sizeof(*numbers));
-    }
 }
 
 static void make_memories(void)
@@ -107,7 +86,7 @@ static void make_memories(void)
         m->memory = room(m->bytes);
         float *const numbers = (float *)(void *)m->memory;
         switch (m->fill) {
-        case DEVICE_NORMAL: fill_normal(numbers, m->bytes / sizeof(float), random); break;
+        case DEVICE_NORMAL: inputs_normal(numbers, m->bytes / sizeof(float), random, 1.0); break;
         case DEVICE_SKEWED: fill_skewed(numbers, m->bytes / sizeof(float), m->width, random); break;
         case DEVICE_SIZES: memcpy(m->memory, m->from, m->bytes); break;
         default: break;

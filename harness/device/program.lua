@@ -18,6 +18,8 @@ local headers = {
     "harness/base/cpu_facts.h",
     "harness/base/amx.h",
     "harness/base/clock.h",
+    "harness/base/memory.h",
+    "harness/base/timed_inputs.h",
     "gen/weights/random.h",
 }
 
@@ -29,6 +31,7 @@ program.hosted = {
         "harness/device/calls.c",
         "harness/base/cpu_facts.c",
         "harness/base/amx.c",
+        "harness/base/timed_inputs.c",
         "gen/weights/random.c",
     },
     flags = { "-std=gnu11", "-O2", "-D_GNU_SOURCE" },

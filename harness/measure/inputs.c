@@ -10,40 +10,14 @@
    strips(memory, row, order, count, together) reads them in strips, the first ones of so many rows, then the second ones, and so on. */
 #include "harness/measure/modules.h"
 
-#include "gen/weights/random.h"
 #include "harness/base/lua_compiled.h"
-#include "harness/base/memory.h"
+#include "harness/base/timed_inputs.h"
 
 #include <lauxlib.h>
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Numbers of large memory repeat: only their making would take long. */
-static void fill_normal(float *numbers, size_t count, random_state *random, double deviation)
-{
-    const size_t period = (1 << 20) - 7;
-    random_fill(random, numbers, smaller(count, period), 0.0, deviation);
-    for (size_t done = period; done < count; done += period)
-        memcpy(numbers + done, numbers, smaller(period, count - done) * sizeof *numbers);
-}
-
-/* Inputs such as text has: frequent tokens, each `width` numbers, come again and again, each time a little different. */
-static void fill_skewed(lua_State *L, float *numbers, size_t count, size_t width, random_state random)
-{
-    enum { KINDS = 1024 }; /* the k-th most frequent one is k times rarer than the first: Zipf's law */
-    const double difference = 0.1;
-    float *kinds = lua_newuserdatauv(L, KINDS * width * sizeof *kinds, 0);
-    random_fill(&random, kinds, KINDS * width, 0.0, 1.0);
-    random_fill(&random, numbers, count, 0.0, difference);
-    for (size_t at = 0; at + width <= count; at += width) {
-        const size_t place = (size_t)exp(random_uniform(&random) * log((double)KINDS));
-        const float *from = kinds + (smaller(place, KINDS) - 1) * width;
-        for (size_t i = 0; i < width; ++i)
-            numbers[at + i] += from[i];
-    }
-}
 
 /* Fisher and Yates: no number comes back before all others were there. */
 static void fill_order(uint32_t *order, size_t count, size_t again, random_state random)
@@ -66,12 +40,14 @@ static int fill(lua_State *L)
     const size_t count = bytes / sizeof *numbers;
     const int kind = luaL_checkoption(L, 2, NULL, kinds);
     random_state random = random_seed((uint64_t)luaL_checkinteger(L, 3));
-    if (kind == NORMAL)
-        fill_normal(numbers, count, &random, luaL_optnumber(L, 4, 1.0));
-    else if (kind == SKEWED)
-        fill_skewed(L, numbers, count, (size_t)luaL_checkinteger(L, 4), random);
-    else if (kind == ORDER)
+    if (kind == NORMAL) {
+        inputs_normal(numbers, count, random, luaL_optnumber(L, 4, 1.0));
+    } else if (kind == SKEWED) {
+        const size_t width = (size_t)luaL_checkinteger(L, 4);
+        inputs_skewed(numbers, count, width, random, lua_newuserdatauv(L, INPUTS_KINDS * width * sizeof *numbers, 0));
+    } else if (kind == ORDER) {
         fill_order(data, count, (size_t)luaL_checkinteger(L, 4), random);
+    }
     for (size_t i = 0; kind == UNIFORM && i < count; ++i)
         numbers[i] = (float)random_uniform(&random);
     for (size_t i = 0; kind == UNITS && i < bytes / sizeof(int16_t); ++i)
