@@ -3,7 +3,11 @@ local dtype = require "gen.plan.dtype"
 
 local benchmark = {}
 
-local function context_of(p) return math.min(p.context or p.shape.context, p.model.attention.context) end
+-- Tokens of a call at most: those of a sequence.
+local function context_of(p)
+    local held = p.shape and p.shape.sequences and p.shape.most_tokens or math.huge
+    return math.min(p.context or p.shape.context, p.model.attention.context, held)
+end
 
 -- The first of `list` that the context of plan `p` holds, or all that it does.
 local function held(p, list)
