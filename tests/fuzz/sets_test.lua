@@ -21,7 +21,8 @@ local function wrong(p, directory)
         if file.name:find "%.c$" then
             local object = string.format("%s/%d.o", directory, i)
             local flags = file.isa and file.isa.flags or {}
-            commands[#commands + 1] = compilers.joined({ "gcc", "-std=c99", "-O1" }, flags, { "-c", path, "-o", object })
+            local what = { "-c", path, "-o", object }
+            commands[#commands + 1] = compilers.joined({ "gcc", "-std=c99", "-O1" }, flags, what)
             objects[#objects + 1] = object
         end
     end
@@ -53,7 +54,9 @@ function test.all_sets_of_a_bundle_agree()
             local p = kind.plan(index, sets, "several")
             local failure = wrong(p, directory)
             -- BH4 that is multiplied out, too, has no random weights
-            if failure and not failure:find("a BLOB is missing", 1, true) then failures[#failures + 1] = string.format("%s %d: %s", p.family, index, failure) end
+            if failure and not failure:find("a BLOB is missing", 1, true) then
+                failures[#failures + 1] = string.format("%s %d: %s", p.family, index, failure)
+            end
         end
     end
     local form = "models from %d on, %d of each kind, for %s"

@@ -51,8 +51,8 @@ local function buffers_of(shape, before, after, lanes)
         end
     end
     if shape.lsh then
-        -- In an encoder a few tables are filled at a time. Hashes work in z, beside heads that are transposed; it lies last,
-        -- since all instruction sets share the places of the others.
+        -- In an encoder a few tables are filled at a time. Hashes work in z, beside heads that are transposed; it lies
+        -- last, since all instruction sets share the places of the others.
         if not shape.causal then
             buffers.queries[1] = { name = "table", at = 0, storage = "float" }
             local elements = shape.lsh.together * shape.lsh.rows * shape.cache.pitch
