@@ -30,6 +30,7 @@ local only_full = {
     { "machines", "choices of all known machines" },
     { "emulated", "more models on emulated CPUs, all on those of AArch64; natively all that stand-ins run" },
     { "firmware", "all targets, not one of a class, with all bundles, by -Os, too; inputs of sort; boards; MISRA.md" },
+    { "devices", "tuning of firmware for Helium and on a board that counts clocks" },
     { "exp", "every argument of exp; quick: each 509th" },
     { "damage", "every bit and byte of what is damaged; quick: some at equal distances" },
     { "orders", "all orders in which five logs are merged" },

@@ -20,13 +20,14 @@ lookupc=${LOOKUPC:-$here/../../build/lookupc}
 source "$here/fleet.sh"
 
 run() {
-    local own=(hosts runner) hosts=: runner='' list where=()
+    local own=(hosts runner) hosts=: runner='' there='' list where=()
     parse_run "$@"
     command -v parallel >/dev/null || fail "parallel: is not there: install parallel"
     where=(--jobs 1 --sshlogin "$hosts")
     if [[ -n $runner ]]; then
         [[ ,$hosts, != *,:,* && ,$hosts, != *,,* ]] || fail "--runner: needs --hosts with names of other machines"
         where=(--jobs "$(tr , '\n' <<<"$hosts" | wc -l)")
+        there="$(printf '%q %q' "$runner" "$hosts") {%}"
     fi
     begin "$folder_given"
     list=$(unfinished)
@@ -36,7 +37,7 @@ run() {
     fi
     # shellcheck disable=SC2086
     parallel --will-cite "${where[@]}" --line-buffer --joblog "$folder/parallel.log" \
-        "$(printf '%q %q' "$here/shard.sh" "$folder") {} ${runner:+$(printf '%q %q' "$runner" "$hosts") {%}} >> $(printf '%q' "$folder")/shard-{}-of-$shards.out 2>&1" ::: $list || true
+        "$(printf '%q %q' "$here/shard.sh" "$folder") {} $there >> $(printf '%q' "$folder")/shard-{}-of-$shards.out 2>&1" ::: $list || true
     show_status
 }
 

@@ -42,7 +42,7 @@ end
 function limits.add(job, caches, tables)
     -- Twice L3, so that nothing is left of it when it is read again.
     local streamed = math.max(least_memory, math.min(2 * caches.l3, most_memory))
-    local memory = { name = "limits", bytes = streamed, fill = "units", large = true }
+    local memory = { name = "limits", bytes = streamed, large = true } -- large memory is written: zeros
     table.insert(job.memory, memory)
     add(job, "fma_gflops", operations, "fma", operations)
     local function stream(name, bytes)

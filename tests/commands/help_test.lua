@@ -112,7 +112,7 @@ function test.doctor_says_what_is_there_and_what_is_missing()
     text = works({ "doctor" }, { env = { PATH = bin .. ":/usr/bin:/bin" } })
     check.matches(text, "\nOpenBLAS +is there\n")
     check.matches(text, "\nMPI +is missing: builds lookupc%-mpi.so\n")
-    check.matches(text, "\n  apt install [^\n]*libdnnl%-dev libsentencepiece%-dev libopenmpi%-dev ")
+    check.matches(text, "\n  apt install [^\n]*libdnnl%-dev libbenchmark%-dev libsentencepiece%-dev libopenmpi%-dev ")
     -- A program alone, without its parts.
     assert(process.run { "cp", check.lookupc, bin .. "/lookupc" })
     local alone = assert(process.run({ bin .. "/lookupc", "doctor" }, { timeout = 60 })).output

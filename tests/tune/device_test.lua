@@ -3,6 +3,7 @@
 local check = require "tests.support.check"
 local compilers = require "harness.base.compilers"
 local cpu = require "harness.base.cpu"
+local effort = require "tests.effort"
 local host = require "host"
 local json = require "json"
 local log = require "harness.tune.log"
@@ -239,7 +240,7 @@ end
 
 -- Cortex-M55 has an instruction set of its own, which only tuned files of firmware name.
 function test.firmware_of_helium_is_tuned()
-    if not can_count() then return end
+    if not effort.full "devices" or not can_count() then return end
     local place = program.tuning_place()
     local result = tune_firmware(place, "--target", "cortex-m55")
     if result.status ~= 0 then error(result.errors, 0) end
@@ -250,7 +251,7 @@ end
 
 -- A board, here QEMU behind a script: its own start-up code and linker script, and clocks.
 function test.firmware_is_tuned_on_a_board()
-    if not can_count() then return end
+    if not effort.full "devices" or not can_count() then return end
     local place = program.tuning_place()
     local qemu = "qemu-system-arm -machine mps2-an500 -semihosting-config enable=on,target=native -nographic "
         .. '-monitor none -serial none -icount shift=0 -kernel "$1" 2>&1'
