@@ -12,7 +12,7 @@ local random = {
     { "candidates", 2, 15, "random models whose candidates for tuning are emitted" },
     { "integer_models", 6, 40, "random models of integer kernels" },
     { "trained_models", 1, 20, "random whole models whose gradients are compared, in f32 and in bf16" },
-    { "several_sets", 2, 20, "random blocks and whole models of which all instruction sets of a bundle are compared" },
+    { "several_sets", 1, 20, "random blocks and whole models of which all instruction sets of a bundle are compared" },
     { "emulated_models", 0, 10, "random models of each kind that are verified on emulated CPUs of AArch64" },
     { "tokenizer_texts", 300, 20000, "texts of each tokenizer, beside an independent one and under sanitizers" },
     { "races", 10, 40, "simulated races of the tuner; three and six times as many on calmer machines" },
