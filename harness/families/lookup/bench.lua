@@ -353,8 +353,8 @@ function bench.run(builds, kinds, options)
     local rows, mlps = rivals_of(builds, kinds), own_mlps_of(builds, kinds, options)
     local job = job_of(builds, rows, options)
     local own_rows = timed_calls.add_mlps(job, mlps, rival_call)
-    job.host = host_facts {}
-    for _, b in ipairs(builds) do
+    job.host = options.raw_file and host_facts {} or nil
+    for _, b in ipairs(job.host and builds or {}) do
         for _, v in ipairs(b.plan.variants) do
             job.host["schedule of " .. b.number .. " " .. v.isa.name] = v.schedule_text
         end

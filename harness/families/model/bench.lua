@@ -38,8 +38,10 @@ function bench.run(path, options)
             local flags = compile.threaded(made.plan, options.cflags, options.threads or 1)
             job.model = table.concat({ m.name, isa.name, own.words }, "/")
             job.seed, job.repetitions = own.seed, own.repetitions
-            job.host = setting.host_facts(facts, isa, options.cc, flags, {})
-            job.host["schedule of " .. isa.name] = made.plan.variants[1].schedule_text
+            if options.raw_file then
+                job.host = setting.host_facts(facts, isa, options.cc, flags, {})
+                job.host["schedule of " .. isa.name] = made.plan.variants[1].schedule_text
+            end
             local samples, context = measure.run(job, { show_stderr = true, raw = options.raw_file })
             if not samples then return nil end
             printed.host = printed.host or setting.host_facts(facts, isa, options.cc, flags, context)
