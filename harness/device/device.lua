@@ -211,15 +211,7 @@ function device:measure(job, options)
     self.forget(made)
     if not good and list == late then return nil end
     if not good then error(list, 0) end
-    local samples = {}
-    for _, entry in ipairs(list) do
-        local sample = samples[entry.name] or { cpu = {}, wall = {}, share = {} }
-        samples[entry.name] = sample
-        table.insert(sample.cpu, entry.cpu_us)
-        table.insert(sample.wall, entry.wall_us)
-        table.insert(sample.share, entry.cpu_us / entry.wall_us)
-    end
-    return samples, { timed_seconds = seconds(), whole_seconds = process.clock() - start }
+    return rounds.by_name(list), { timed_seconds = seconds(), whole_seconds = process.clock() - start }
 end
 
 function device.check_of(line)

@@ -7,6 +7,7 @@ local json = require "json"
 local locks = require "store"
 local one_of = require "gen.schema.one_of"
 local process = require "process"
+local rounds = require "harness.measure.rounds"
 local setting = require "harness.measure.setting"
 
 local measure = {}
@@ -40,22 +41,13 @@ local function environment(facts)
     }
 end
 
--- The samples of the output by name, in the order of the repetitions: { cpu = {µs of a call, all threads}, wall = {µs},
--- share = {CPU time over wall time} }.
+-- The samples of the output by name (rounds.by_name), and its context.
 local function samples_of(text, path)
     local output = json.decode(text)
     if not output or type(output.samples) ~= "table" then
         error(path .. ": not the output of the measuring process", 0)
     end
-    local samples = {}
-    for _, entry in ipairs(output.samples) do
-        local sample = samples[entry.name] or { cpu = {}, wall = {}, share = {} }
-        samples[entry.name] = sample
-        sample.cpu[#sample.cpu + 1] = entry.cpu_us
-        sample.wall[#sample.wall + 1] = entry.wall_us
-        sample.share[#sample.share + 1] = entry.cpu_us / entry.wall_us
-    end
-    return samples, output.context
+    return rounds.by_name(output.samples), output.context
 end
 
 -- Where processes of one machine agree on who measures: in memory of its own, not in a folder that several machines may

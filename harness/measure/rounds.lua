@@ -151,6 +151,20 @@ local function add_samples(list, times, rows, samples)
     end
 end
 
+-- The samples of rounds.run by name, in the order of the repetitions: { cpu = {µs of a call, all threads}, wall = {µs},
+-- share = {CPU time over wall time} }.
+function rounds.by_name(list)
+    local samples = {}
+    for _, entry in ipairs(list) do
+        local sample = samples[entry.name] or { cpu = {}, wall = {}, share = {} }
+        samples[entry.name] = sample
+        table.insert(sample.cpu, entry.cpu_us)
+        table.insert(sample.wall, entry.wall_us)
+        table.insert(sample.share, entry.cpu_us / entry.wall_us)
+    end
+    return samples
+end
+
 -- Returns the samples of all repetitions, and the seconds that these took.
 function rounds.run(job, engine)
     local kinds, random = kinds_of(job), job.order_seed and statistics.random(job.order_seed)
