@@ -1,7 +1,7 @@
 -- Calls of compiled functions with memory of exactly its size, between guard pages.
 --
 --   guarded(own, name, ...) -> the int that the function returns, fault, results: of a model of the module `compiled`
--- Arguments are those of own:status, or describe memory made for this call: { name, text = what it holds, not to
+-- Arguments are those of own:call, or describe memory made for this call: { name, text = what it holds, not to
 -- be written, but with `written`; or bytes = its size; or memory = there already, and kept; place = "end", "start" or
 -- "unaligned", alignment, 64 if absent; result = true: what it holds after the call is a result }. fault: the name of
 -- such memory that bytes were written around, nil: of none. Whoever finds that the process crashed is told the name of
@@ -29,7 +29,7 @@ return function(own, name, ...)
             words[i] = memories[row]
         end
     end
-    local status = own:status(name:match "^[%w_]+", table.unpack(words, 1, select("#", ...)))
+    local _, status = own:call(name:match "^[%w_]+", table.unpack(words, 1, select("#", ...)))
     for _, row in ipairs(rows) do
         local memory = memories[row]
         if row.result then results[#results + 1] = memory:read() end

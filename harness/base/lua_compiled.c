@@ -3,19 +3,17 @@
    compiled.open{ library, blob, bind, weights_struct_bytes, stays, blob_of } -> model | nil, message; stays: see library.h; blob_of: a
    model whose mapped blob it shares. Without `bind` it has no weights.
 
-   model:call(name, ...) -> the word that the function returns, model:status(name, ...) -> the int. Arguments, at most ten: an integer;
-   nil or false: a null pointer; a memory, or a string that is not written: its first byte; a model: its weights. model:find(name) -> the
-   function's address, model:blob() -> the blob's, an integer.
+   model:call(name, ...) -> the word that the function returns, the same as an int. Arguments, at most ten: an integer; nil or false: a null
+   pointer; a memory, another full userdata, or a string that is not written: its first byte; a model: its weights; { one of these, at }:
+   `at` bytes behind its beginning. model:find(name) -> the function's address, model:blob() -> the blob's, an integer.
 
    compiled.prepare(callers, places[, first]) -> prepared, a call that does nothing yet. prepared:step(caller, function, status, ...) adds a
    step for a caller, numbered from 0: a call of the function with that address, which returns 0 for success if `status` is true. Arguments
-   are as above, or any other full userdata, or { memory or address, at, place, value }: `at` bytes behind its beginning, and `place` times
-   the number of the place; value: the int32 there. A caller walks through the places, so that a call does not find what it has just seen in
-   the caches: the next call is at the next one, that of the next caller, and in the end at the first again. It begins at place `first`, 0
-   if absent. prepared:run() -> whether each caller, one after the other, succeeded.
-
-   model:together(name, times, wanted, { arguments }, ...) -> whether that many calls in a thread for each list always leave the string
-   `wanted` in the third argument.
+   are as above, or { memory, at, place, value }, `place` times the number of the place further on; value: the int32 there. A caller walks
+   through the places, so that a call does not find what it has just seen in the caches: the next call is at the next one, that of the next
+   caller, and in the end at the first again. It begins at place `first`, 0 if absent. prepared:run() -> whether each caller, one after the
+   other, succeeded; prepared:together(times): so many times, all at once, each in a thread of its own. compiled.memcmp: an address, for
+   steps.
 
    compiled.memory(bytes[, place[, alignment]]) -> memory. Without a place, or "large", in large pages, all zero; else between guard pages,
    all bytes 0xFF: "end", "start" or "unaligned" as in guard.h. It is freed at the end of a block that it is <close> in.
@@ -38,7 +36,6 @@
 
 #include <lauxlib.h>
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -115,6 +112,13 @@ void *compiled_memory_at(lua_State *L, int index, size_t *bytes)
 
 uintptr_t compiled_word_at(lua_State *L, int index)
 {
+    if (lua_istable(L, index)) {
+        lua_rawgeti(L, index, 1);
+        lua_getfield(L, index, "at");
+        const uintptr_t word = compiled_word_at(L, -2) + (uintptr_t)lua_tointeger(L, -1);
+        lua_pop(L, 2);
+        return word;
+    }
     const memory *of = luaL_testudata(L, index, MEMORY);
     const model *m = luaL_testudata(L, index, MODEL);
     return of                                  ? (uintptr_t)of->data
@@ -150,15 +154,6 @@ static compiled_function *found_at(lua_State *L)
     return found;
 }
 
-static uintptr_t called(lua_State *L)
-{
-    uintptr_t word[COMPILED_WORDS] = {0};
-    luaL_argcheck(L, lua_gettop(L) <= COMPILED_WORDS + 2, COMPILED_WORDS + 3, "too many arguments");
-    for (int i = 3; i <= lua_gettop(L); ++i)
-        word[i - 3] = compiled_word_at(L, i);
-    return compiled_call(found_at(L), word);
-}
-
 static int model_find(lua_State *L)
 {
     compiled_push_function(L, found_at(L));
@@ -173,63 +168,14 @@ static int model_blob(lua_State *L)
 
 static int model_call(lua_State *L)
 {
-    lua_pushinteger(L, (lua_Integer)called(L));
-    return 1;
-}
-
-static int model_status(lua_State *L)
-{
-    lua_pushinteger(L, (int32_t)called(L));
-    return 1;
-}
-
-typedef struct {
-    compiled_function *called;
-    uintptr_t word[COMPILED_WORDS];
-    lua_Integer times;
-    const char *wanted;
-    size_t bytes;
-    bool same;
-} thread_calls;
-
-static void *call_in_thread(void *argument)
-{
-    thread_calls *calls = argument;
-    calls->same = true;
-    for (lua_Integer i = 0; i < calls->times; ++i) {
-        compiled_call(calls->called, calls->word);
-        calls->same = calls->same && memcmp((const void *)calls->word[2], calls->wanted, calls->bytes) == 0; /* NOLINT */
-    }
-    return NULL;
-}
-
-static int model_together(lua_State *L)
-{
-    enum { MOST = 8 };
-    thread_calls list[MOST];
-    pthread_t threads[MOST];
-    const int count = lua_gettop(L) - 4;
-    int started = 0;
-    bool same = true;
-    luaL_argcheck(L, count <= MOST, MOST + 5, "too many threads");
-    for (int i = 0; i < count; ++i) {
-        list[i] = (thread_calls){.called = found_at(L), .times = luaL_checkinteger(L, 3)};
-        list[i].wanted = luaL_checklstring(L, 4, &list[i].bytes);
-        for (int k = 0; k < COMPILED_WORDS; ++k, lua_pop(L, 1)) {
-            lua_rawgeti(L, 5 + i, k + 1);
-            list[i].word[k] = compiled_word_at(L, lua_gettop(L));
-        }
-    }
-    while (started < count && pthread_create(&threads[started], NULL, call_in_thread, &list[started]) == 0)
-        ++started;
-    for (int i = 0; i < started; ++i) {
-        pthread_join(threads[i], NULL);
-        same = same && list[i].same;
-    }
-    if (started < count)
-        return luaL_error(L, "cannot start a thread");
-    lua_pushboolean(L, same);
-    return 1;
+    uintptr_t word[COMPILED_WORDS] = {0};
+    luaL_argcheck(L, lua_gettop(L) <= COMPILED_WORDS + 2, COMPILED_WORDS + 3, "too many arguments");
+    for (int i = 3; i <= lua_gettop(L); ++i)
+        word[i - 3] = compiled_word_at(L, i);
+    const uintptr_t returned = compiled_call(found_at(L), word);
+    lua_pushinteger(L, (lua_Integer)returned);
+    lua_pushinteger(L, (int32_t)returned);
+    return 2;
 }
 
 static int memory_free(lua_State *L)
@@ -375,8 +321,7 @@ int luaopen_compiled(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"open", open_}, {"memory", make_memory}, {"bytes", bytes_at},
                                          {"pack", pack},  {"unpack", unpack},      {NULL, NULL}};
-    static const luaL_Reg of_models[] = {{"call", model_call}, {"status", model_status}, {"together", model_together},
-                                         {"find", model_find}, {"blob", model_blob},     {NULL, NULL}};
+    static const luaL_Reg of_models[] = {{"call", model_call}, {"find", model_find}, {"blob", model_blob}, {NULL, NULL}};
     static const luaL_Reg of_memory[] = {{"write", memory_write},
                                          {"copy", memory_copy},
                                          {"read", memory_read},
@@ -390,5 +335,7 @@ int luaopen_compiled(lua_State *L)
     host_class(L, MEMORY, memory_free, of_memory);
     luaL_newlib(L, functions);
     prepared_open(L);
+    compiled_push_function(L, (compiled_function *)(void (*)(void))memcmp);
+    lua_setfield(L, -2, "memcmp");
     return 1;
 }

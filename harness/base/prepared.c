@@ -6,6 +6,7 @@
 
 #include <lauxlib.h>
 
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,18 +92,17 @@ static void *longer(lua_State *L, void *list, size_t count, size_t bytes)
     return more;
 }
 
-/* The word at `index`, which is the number `place` of step `s`: of a table { memory, at, place, value } for the first place. */
+/* The word at `index`, which is the number `place` of step `s`, for the first place. */
 static uintptr_t add_word(lua_State *L, int index, walk *w, size_t place)
 {
+    moving_word moving = {.step = w->step_count, .word = place, .first = compiled_word_at(L, index)};
     if (!lua_istable(L, index))
-        return compiled_word_at(L, index);
-    lua_rawgeti(L, index, 1);
-    lua_getfield(L, index, "at");
+        return moving.first;
     lua_getfield(L, index, "place");
     lua_getfield(L, index, "value");
-    const moving_word moving = {w->step_count, place, compiled_word_at(L, -4) + (uintptr_t)lua_tointeger(L, -3),
-                                (uintptr_t)lua_tointeger(L, -2), lua_toboolean(L, -1)};
-    lua_pop(L, 4);
+    moving.stride = (uintptr_t)lua_tointeger(L, -2);
+    moving.value = lua_toboolean(L, -1);
+    lua_pop(L, 2);
     if (moving.stride > 0 || moving.value) {
         w->moving = longer(L, w->moving, w->moving_count, sizeof moving);
         w->moving[w->moving_count++] = moving;
@@ -141,6 +141,46 @@ static int run_once(lua_State *L)
     return 1;
 }
 
+typedef struct calls_in_thread {
+    prepared_call *call;
+    size_t caller;
+    lua_Integer times;
+    bool good;
+} calls_in_thread;
+
+static void *run_in_thread(void *argument)
+{
+    calls_in_thread *calls = argument;
+    for (lua_Integer i = 0; i < calls->times; ++i)
+        calls->good &= prepared_run(calls->call, calls->caller);
+    return NULL;
+}
+
+static int run_together(lua_State *L)
+{
+    enum { MOST = 8 };
+    calls_in_thread calls[MOST];
+    pthread_t threads[MOST];
+    prepared_call *call = prepared_at(L, 1);
+    const lua_Integer times = luaL_checkinteger(L, 2);
+    size_t started = 0;
+    bool good = true;
+    luaL_argcheck(L, call->callers <= MOST, 1, "has too many callers");
+    for (; started < call->callers; ++started) {
+        calls[started] = (calls_in_thread){call, started, times, true};
+        if (pthread_create(&threads[started], NULL, run_in_thread, &calls[started]) != 0)
+            break;
+    }
+    for (size_t i = 0; i < started; ++i) {
+        pthread_join(threads[i], NULL);
+        good &= calls[i].good;
+    }
+    if (started < call->callers)
+        return luaL_error(L, "cannot start a thread");
+    lua_pushboolean(L, good);
+    return 1;
+}
+
 static int close_call(lua_State *L)
 {
     prepared_call *call = prepared_at(L, 1);
@@ -154,7 +194,7 @@ static int close_call(lua_State *L)
 
 void prepared_open(lua_State *L)
 {
-    static const luaL_Reg methods[] = {{"step", add_step}, {"run", run_once}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"step", add_step}, {"run", run_once}, {"together", run_together}, {NULL, NULL}};
     host_class(L, PREPARED, close_call, methods);
     lua_pushcfunction(L, prepare);
     lua_setfield(L, -2, "prepare");

@@ -13,6 +13,18 @@ void inputs_normal(float *numbers, size_t count, random_state random, double dev
         memcpy(numbers + done, numbers, smaller(period, count - done) * sizeof *numbers);
 }
 
+void inputs_units(int16_t *units, size_t count, random_state random)
+{
+    for (size_t i = 0; i < count; ++i)
+        units[i] = (int16_t)fmin(fmax(4096.0 * random_normal(&random), -32768.0), 32767.0);
+}
+
+void inputs_ids(int32_t *ids, size_t count, random_state random, size_t below)
+{
+    for (size_t i = 0; i < count; ++i)
+        ids[i] = (int32_t)(random_bits(&random) % below);
+}
+
 /* The k-th most frequent kind is k times rarer than the first: Zipf's law. */
 void inputs_skewed(float *numbers, size_t count, size_t width, random_state random, float *kinds)
 {

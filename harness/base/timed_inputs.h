@@ -7,6 +7,12 @@
 /* Normal numbers. Those of large memory repeat: only their making would take long. */
 void inputs_normal(float *numbers, size_t count, random_state random, double deviation);
 
+/* Inputs of integer kernels. */
+void inputs_units(int16_t *units, size_t count, random_state random);
+
+/* Ids of tokens, all below `below`. */
+void inputs_ids(int32_t *ids, size_t count, random_state random, size_t below);
+
 enum { INPUTS_KINDS = 1024 };
 
 /* Inputs such as text has: frequent tokens, each `width` numbers, come again and again, each time a little different. Works in

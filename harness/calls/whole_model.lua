@@ -28,25 +28,27 @@ local whole_model = {}
 local position_refused, id_refused = 9, 10 -- codes
 local wrong_ids = { -1, false, -1 << 31, (1 << 31) - 1 } -- false: the first behind those that there are
 
--- The arguments of each function behind the weights.
-local arguments = {
-    encode = function(a) return a.ids, a.count, a.y, a.scratch end,
-    encode_batch = function(a) return a.ids, a.offsets, a.sequences, a.y, a.scratch end,
-    prefill = function(a) return a.state, a.ids, a.count, a.y, a.scratch end,
-    prefill_all = function(a) return a.state, a.ids, a.count, a.y, a.scratch end,
-    step = function(a) return a.state, a.id, a.y, a.scratch end,
+-- The arguments of each function, in their order.
+whole_model.arguments = {
+    encode = function(a) return a.weights, a.ids, a.count, a.y, a.scratch end,
+    encode_batch = function(a) return a.weights, a.ids, a.offsets, a.sequences, a.y, a.scratch end,
+    start = function(a) return a.state end,
+    prefill = function(a) return a.weights, a.state, a.ids, a.count, a.y, a.scratch end,
+    prefill_all = function(a) return a.weights, a.state, a.ids, a.count, a.y, a.scratch end,
+    step = function(a) return a.weights, a.state, a.id, a.y, a.scratch end,
 }
+local arguments = whole_model.arguments
 
--- The arguments of call `what` for sequences, but for memory: { list, ids, id, count, offsets, sequences, bytes (of its
--- rows) }.
-local function given(job, what, sequences)
+-- The arguments of call `what` for sequences, none: of start, but for memory: { list, ids, id, count, offsets,
+-- sequences, bytes (of its rows) }.
+function whole_model.given(job, what, sequences)
     local list, offsets = {}, { 0 }
-    for i, ids in ipairs(sequences) do
+    for i, ids in ipairs(sequences or {}) do
         table.move(ids, 1, #ids, #list + 1, list)
         offsets[i + 1] = #list
     end
     local rows = (what == "step" or what == "prefill") and math.min(1, #list)
-        or job.pooled and #sequences
+        or job.pooled and #offsets - 1
         or #list
     return {
         list = list,
@@ -54,9 +56,20 @@ local function given(job, what, sequences)
         id = list[1],
         count = #list,
         offsets = ("j"):rep(#offsets):pack(table.unpack(offsets)),
-        sequences = #sequences,
+        sequences = #offsets - 1,
         bytes = 4 * rows * job.d_out,
     }
+end
+local given = whole_model.given
+
+-- The rows of each of the calls in `rows`, those of all of them, "" of those that have none.
+function whole_model.parted(job, calls, rows)
+    local list, at = {}, 1
+    for i, call in ipairs(calls) do
+        local bytes = given(job, call.what, call.sequences).bytes
+        list[i], at = rows:sub(at, at + bytes - 1), at + bytes
+    end
+    return list
 end
 
 local one, state = {}, {}
@@ -71,10 +84,10 @@ end
 local function rows_of(self, what, sequences, memory)
     local own, job, a = self.own, self.job, given(self.job, what, sequences)
     local y <close> = compiled.memory(a.bytes)
-    a.y, a.scratch, a.state = y, self.scratch, memory
-    local before = job.flush_denormals and own:status(job.flush_denormals, 1)
-    local status = own:status(job[what], own, arguments[what](a))
-    if before then own:status(job.flush_denormals, before) end
+    a.weights, a.y, a.scratch, a.state = own, y, self.scratch, memory
+    local before = job.flush_denormals and select(2, own:call(job.flush_denormals, 1))
+    local _, status = own:call(job[what], arguments[what](a))
+    if before then own:call(job.flush_denormals, before) end
     if status == 0 then return y:read() end
     if status == position_refused and job.pooled and a.count == 0 then
         return nil, "a text without ids has no vector"
@@ -106,12 +119,15 @@ function state:step(id) return rows_of(self.of, "step", { { id } }, self.memory)
 
 function state:clamped() return clamped.count(self.of.job.halves, self.memory) end
 
-function state:position() return self.of.own:call(self.of.job.position, self.memory) end
+function state:position()
+    local tokens = self.of.own:call(self.of.job.position, self.memory)
+    return tokens
+end
 
 -- A call between guard pages: the code that the function returns, whether it wrote beyond its memory, and rows.
 -- `words`: for guarded.lua, behind its name.
 local function called(own, job, what, a, words)
-    return guarded(own, job[what] .. (words or ""), own, arguments[what](a))
+    return guarded(own, job[what] .. (words or ""), arguments[what](a))
 end
 
 local function ids_of(list) return { text = compiled.pack(list), alignment = 4 } end
@@ -166,6 +182,7 @@ local function run_calls(job, calls)
             parts[i] = ""
         else
             local a = given(job, what, call.sequences)
+            a.weights = own
             a.ids, a.offsets, a.state = ids_of(a.list), { text = a.offsets, alignment = 8 }, memory
             a.y = { bytes = a.bytes, place = i % 2 == 0 and "unaligned" or "end", alignment = 4, result = true }
             a.scratch = what == "step" and step_scratch or scratch
@@ -183,12 +200,7 @@ end
 function whole_model.run(job, calls)
     local rows, seen, beyond = isolated(job.library, function() return run_calls(job, calls) end)
     if not rows then return nil, seen end
-    local list, at = {}, 1
-    for i, call in ipairs(calls) do
-        local bytes = call.what == "start" and 0 or given(job, call.what, call.sequences).bytes
-        list[i], at = rows:sub(at, at + bytes - 1), at + bytes
-    end
-    return list, seen, beyond
+    return whole_model.parted(job, calls, rows), seen, beyond
 end
 
 return whole_model

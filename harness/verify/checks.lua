@@ -309,15 +309,16 @@ local function check_any(c)
 end
 
 local function check_threads(c)
-    local v, threads = c.v, {}
+    local v, both = c.v, compiled.prepare(2, 1)
     local calls = affordable_calls(c, 2 * c.tokens, 2, thread_calls)
     process.stage(v.ffn .. " in two threads")
-    for i = 1, 2 do
-        threads[i] = { c.weights, c.x, compiled.memory(#c.y), c.tokens, compiled.memory(v.scratch_bytes) }
+    for caller = 0, 1 do
+        local y, scratch = compiled.memory(#c.y), compiled.memory(v.scratch_bytes)
+        both:step(caller, c.own:find(v.ffn), false, c.weights, c.x, y, c.tokens, scratch)
+        both:step(caller, compiled.memcmp, true, y, c.y, #c.y)
     end
-    local same = c.own:together(v.ffn, calls, c.y, table.unpack(threads))
     c.calls = c.calls + 2 * calls
-    result("reentrant", same, "two threads with their own scratch give the same bytes")
+    result("reentrant", both:together(calls), "two threads with their own scratch give the same bytes")
 end
 
 local function check_bind(c)

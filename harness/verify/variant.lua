@@ -39,7 +39,8 @@ function variant:bind(quick)
     end
     self.weights = compiled.memory(v.weights_struct_bytes, "end")
     process.stage(v.bind)
-    local code, intact = self.own:status(v.bind, self.blob or blob, bytes, self.weights), self.weights:intact()
+    local _, code = self.own:call(v.bind, self.blob or blob, bytes, self.weights)
+    local intact = self.weights:intact()
     self.weights:read_only()
     return code, intact
 end
