@@ -1,6 +1,6 @@
--- `bench --runner`: times the emitted code of models on a device, verified there. What else bench compares with, dense
--- libraries and the limits of a core, is here only: what is left are times a token, of several tuned files side by
--- side.
+-- `bench --runner`: times the emitted code of models on a device, verified there. Whole models and integers are timed
+-- there as here. What else bench compares LookupFFNs and blocks with, dense libraries and the limits of a core, is here
+-- only: what is left are times a token, of several tuned files side by side.
 local bench_report = require "harness.report.bench_report"
 local build = require "harness.tune.build"
 local columns = require "harness.report.columns"
@@ -109,10 +109,9 @@ end
 -- The report of the model file `path` (harness/report/bench_report.lua).
 return function(path, options)
     local m, family = request.model(path, options)
-    local hooks = harness.get(family.name).tuning
-    if not hooks or not hooks.combinations then
-        misuse(string.format("--runner: bench is for LookupFFNs and blocks, not for %s", path))
-    end
+    local of = harness.get(family.name)
+    local hooks = of.tuning
+    if not hooks.combinations or not hooks.combinations(options) then return of.bench(path, options) end
     local batches, results = setting.batches(options.batch or hooks.batches(m)), {}
     hooks.check_batches(m, batches)
     for _, group in ipairs(groups_of(path, family, m, hooks, options)) do

@@ -541,7 +541,7 @@ local commands = {
                     .. "; same: each --type; default f32",
             }),
             { name = "position", value = "N", integer = true, doc = "a transformer: of the first token" },
-            with(runner_option, { not_beside = { "raw", "rivals", "position", "lengths" } }),
+            with(runner_option, { not_beside = { "raw", "rivals", "position" } }),
             with(threads_option, {
                 doc = "most threads of a call, in an OpenMP build; of blocks and integers: callers at a time",
             }),

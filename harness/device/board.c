@@ -125,7 +125,9 @@ void board_run(void)
     board_write("lookupc-device 1\n");
     make_memories();
     bind_libraries();
-    device_prepare();
+    if (!device_prepare()) {
+        fail("the first calls", ": the library reports an error");
+    }
     for (const device_word *word = device_words; word < device_words + device_word_count; ++word) {
         if (word->calls > 0) {
             time_slice(&device.calls[word->number], word->calls, word->warm);

@@ -87,7 +87,9 @@ static void make_memories(void)
         float *const numbers = (float *)(void *)m->memory;
         switch (m->fill) {
         case DEVICE_NORMAL: inputs_normal(numbers, m->bytes / sizeof(float), random, 1.0); break;
-        case DEVICE_SKEWED: fill_skewed(numbers, m->bytes / sizeof(float), m->width, random); break;
+        case DEVICE_SKEWED: fill_skewed(numbers, m->bytes / sizeof(float), m->number, random); break;
+        case DEVICE_UNITS: inputs_units((int16_t *)(void *)m->memory, m->bytes / sizeof(int16_t), random); break;
+        case DEVICE_IDS: inputs_ids((int32_t *)(void *)m->memory, m->bytes / sizeof(int32_t), random, m->number); break;
         case DEVICE_SIZES: memcpy(m->memory, m->from, m->bytes); break;
         default: break;
         }
@@ -245,7 +247,9 @@ int main(int count, char **arguments)
     if (count > 1) {
         make_memories();
         bind_libraries();
-        device_prepare();
+        if (!device_prepare()) {
+            fail("the first calls: the library reports an error");
+        }
     }
     for (int i = 1; i < count; ++i) {
         follow(arguments[i]);

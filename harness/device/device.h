@@ -16,8 +16,8 @@ typedef uintptr_t device_function(uintptr_t, uintptr_t, uintptr_t, uintptr_t, ui
 typedef struct {
     const char *name;
     size_t bytes;
-    enum { DEVICE_FRESH, DEVICE_NORMAL, DEVICE_SKEWED, DEVICE_SIZES, DEVICE_LINKED } fill;
-    size_t width; /* of tokens that are skewed */
+    enum { DEVICE_FRESH, DEVICE_NORMAL, DEVICE_SKEWED, DEVICE_UNITS, DEVICE_IDS, DEVICE_SIZES, DEVICE_LINKED } fill;
+    size_t number; /* of values of tokens that are skewed, or of ids that there are */
     const void *from;
     unsigned char *memory; /* while it runs */
 } device_memory;
@@ -38,6 +38,7 @@ typedef struct {
     size_t of;    /* the number, or that of the memory */
     size_t at;    /* bytes behind the beginning of the memory */
     size_t place; /* bytes from place to place */
+    bool value;   /* the int32 there, instead of its address */
 } device_argument;
 
 typedef struct {
@@ -58,8 +59,8 @@ typedef struct {
     size_t place; /* while it runs */
 } device_call;
 
-/* A call whose outputs y, float32 [tokens][width], are compared with float64 `expected` [period][width], over and over. A row of these that
-   begins with NaN says nothing. */
+/* A call whose outputs y, float32 [tokens][width], are compared with float64 `expected` [period][width], over and over; period 0: with
+   nothing, and they may be any words. A row of what is expected that begins with NaN says nothing. */
 typedef struct {
     device_call call;
     size_t y, expected; /* memories */
@@ -71,9 +72,10 @@ typedef struct {
     size_t sweep_bytes; /* to be read to empty the caches */
     device_memory *memories;
     device_library *libraries;
+    device_call *setups; /* called once, before all others */
     device_call *calls;
     device_check *checks;
-    size_t memory_count, library_count, call_count, check_count;
+    size_t memory_count, library_count, setup_count, call_count, check_count;
 } device_job;
 
 extern device_job device; /* the printed one */
@@ -87,11 +89,15 @@ typedef struct {
 extern const device_word device_words[];
 extern const size_t device_word_count;
 
-/* Finds what the arguments of all calls stand for, once memories and libraries are there. */
-void device_prepare(void);
+/* Finds what the arguments of all calls stand for, once memories and libraries are there, and makes the first ones; false: a function
+   reports an error. */
+bool device_prepare(void);
 
 /* One call, at the next of its places; false: a function reports an error. */
 bool device_run(device_call *call);
+
+/* A function for steps: copies `bytes` from one memory to another. */
+uintptr_t device_copy(uintptr_t to, uintptr_t from, uintptr_t bytes);
 
 /* Squares of the largest relative error of a row, of the largest one of a value, of the relative one of all rows together. */
 typedef struct {

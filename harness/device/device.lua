@@ -14,7 +14,8 @@
 --
 -- Beside what measure.run takes, a memory may have fill = "linked" and file, and a job checks: rows like calls that
 -- have y and expected, names of memories, tokens, width (of both) and period (rows of what is expected, which come
--- again and again; a row that begins with NaN says nothing).
+-- again and again; a row that begins with NaN says nothing). Without `expected` nothing is compared there, and y may be
+-- any words of 4 bytes.
 local compilers = require "harness.base.compilers"
 local cpu = require "harness.base.cpu"
 local digest_of = require "gen.host.digest"

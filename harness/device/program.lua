@@ -79,7 +79,7 @@ local function add_room(rooms, name, bytes, linked)
     return name
 end
 
-local fills = { normal = "DEVICE_NORMAL", skewed = "DEVICE_SKEWED", sizes = "DEVICE_SIZES", linked = "DEVICE_LINKED" }
+local fills = { normal = true, skewed = true, units = true, ids = true, linked = true }
 
 -- What the tables of one program are printed with: numbers of memories and libraries by name, files that are linked,
 -- and the functions that each candidate has to offer.
@@ -122,11 +122,13 @@ end
 -- The table's row of a memory; where `rooms` are made, behind the declaration of its own in them.
 local function memory_text(names, row, number, rooms)
     local file = row.fill == "linked" and file_number(names, row.file)
-    local fill = fills[row.fill or row.sizes and "sizes"] or "DEVICE_FRESH"
+    local fill = row.sizes and "sizes" or row.fill or "fresh"
+    assert(fills[fill] or not row.fill, "a device has no such memory")
     local from = file and "device_file_" .. file or row.sizes and "(const size_t[]){%s}" or "NULL"
     from = from:format(row.sizes and table.concat(row.sizes, ", "))
     local room = rooms and add_room(rooms, "memory_" .. number, row.bytes, file and from) or "NULL"
-    return string.format('    {"%s", %d, %s, %d, %s, %s},', row.name, row.bytes, fill, row.number or 0, from, room)
+    local form = '    {"%s", %d, DEVICE_%s, %d, %s, %s},'
+    return form:format(row.name, row.bytes, fill:upper(), row.number or 0, from, room)
 end
 
 local function library_text(names, job, i, rooms)
@@ -145,23 +147,26 @@ local function library_text(names, job, i, rooms)
 end
 
 local function argument_text(names, argument)
-    if math.type(argument) == "integer" then return string.format("{DEVICE_NUMBER, %d, 0, 0}", argument) end
-    if argument == "weights" then return "{DEVICE_WEIGHTS, 0, 0, 0}" end
-    if argument == "blob" then return "{DEVICE_BLOB, 0, 0, 0}" end
+    if math.type(argument) == "integer" then return string.format("{DEVICE_NUMBER, %d, 0, 0, false}", argument) end
+    if argument == "weights" then return "{DEVICE_WEIGHTS, 0, 0, 0, false}" end
+    if argument == "blob" then return "{DEVICE_BLOB, 0, 0, 0, false}" end
     local of = type(argument) == "table" and argument or { memory = argument }
-    assert(not of.value and (of.token or 0) == 0, "a device's calls have neither values nor chunks")
+    assert((of.token or 0) == 0, "a device's calls have no chunks")
     local number = assert(names.memory[of.memory], of.memory)
-    return string.format("{DEVICE_MEMORY, %d, %d, %d}", number, of.at or 0, of.place or 0)
+    return string.format("{DEVICE_MEMORY, %d, %d, %d, %s}", number, of.at or 0, of.place or 0, of.value or false)
 end
 
 local function step_text(names, job, step)
-    local library, arguments = names.library[step.library], {}
+    local library, arguments, called = names.library[step.library] or 0, {}, "device_" .. step["function"]
+    if step.library then
+        called = kept(names.of_path[job.libraries[library + 1].library], step["function"])
+    end
     for i, argument in ipairs(step.arguments) do
         arguments[i] = argument_text(names, argument)
     end
     return string.format(
         "        {(device_function *)%s, %d, %s, %d, {%s}, {0}},",
-        kept(names.of_path[job.libraries[library + 1].library], step["function"]),
+        called,
         library,
         step.status and "true" or "false",
         #arguments,
@@ -186,10 +191,10 @@ local function check_text(names, job, row, name, tables)
         "    {%s, %d, %d, %d, %d, %d},",
         call_text(names, job, row, name, tables),
         assert(names.memory[row.y]),
-        assert(names.memory[row.expected]),
+        assert(names.memory[row.expected or row.y]),
         row.tokens,
         row.width,
-        row.period
+        row.expected and row.period or 0
     )
 end
 
@@ -205,14 +210,14 @@ end
 -- are what the program does.
 function program.tables(job, words)
     local names, tables, lines, rooms = names_of(job), {}, {}, words and {} or nil
-    local function add(kind, list, text_of)
+    local function add(kind, list, text_of, type)
         local rows = {}
         for i = 1, #list do
             rows[i] = text_of(i)
         end
         if #rows == 0 then return "NULL" end
         local form = "static device_%s %ss[] = {\n%s\n};"
-        table.insert(tables, form:format(kind, kind, table.concat(rows, "\n")))
+        table.insert(tables, form:format(type or kind, kind, table.concat(rows, "\n")))
         return kind .. "s"
     end
     local checks = job.checks or {}
@@ -220,11 +225,14 @@ function program.tables(job, words)
         string.format("%dull, %d", job.seed, job.sweep_bytes),
         (add("memory", job.memory, function(i) return memory_text(names, job.memory[i], i, rooms) end)),
         (add("library", job.libraries, function(i) return library_text(names, job, i, rooms) end)),
+        (add("setup", job.setup, function(i)
+            return "    " .. call_text(names, job, job.setup[i], "setup_" .. i, tables) .. ","
+        end, "call")),
         (add("call", job.calls, function(i)
             return "    " .. call_text(names, job, job.calls[i], "call_" .. i, tables, i) .. ","
         end)),
         (add("check", checks, function(i) return check_text(names, job, checks[i], "check_" .. i, tables) end)),
-        string.format("%d, %d, %d, %d", #job.memory, #job.libraries, #job.calls, #checks),
+        string.format("%d, %d, %d, %d, %d", #job.memory, #job.libraries, #job.setup, #job.calls, #checks),
     }
     lines[1] = '/* What one program of a device holds. */\n#include "harness/device/device.h"\n'
     for i = 1, #names.files do

@@ -15,7 +15,6 @@
 
 #include <lauxlib.h>
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,13 +46,13 @@ static int fill(lua_State *L)
         inputs_skewed(numbers, count, width, random, lua_newuserdatauv(L, INPUTS_KINDS * width * sizeof *numbers, 0));
     } else if (kind == ORDER) {
         fill_order(data, count, (size_t)luaL_checkinteger(L, 4), random);
+    } else if (kind == UNITS) {
+        inputs_units(data, bytes / sizeof(int16_t), random);
+    } else if (kind == IDS) {
+        inputs_ids(data, count, random, (size_t)luaL_checkinteger(L, 4));
     }
     for (size_t i = 0; kind == UNIFORM && i < count; ++i)
         numbers[i] = (float)random_uniform(&random);
-    for (size_t i = 0; kind == UNITS && i < bytes / sizeof(int16_t); ++i)
-        ((int16_t *)data)[i] = (int16_t)fmin(fmax(4096.0 * random_normal(&random), -32768.0), 32767.0);
-    for (size_t i = 0; kind == IDS && i < count; ++i)
-        ((int32_t *)data)[i] = (int32_t)(random_bits(&random) % (uint64_t)luaL_checkinteger(L, 4));
     return 0;
 }
 

@@ -78,19 +78,24 @@ function test.a_model_is_tuned_for_aarch64()
     check.matches(program.run(words, { env = place.env }).output, "nothing measured")
 end
 
-function test.blocks_and_rounded_lookups_are_verified_for_aarch64()
+-- A model file of two blocks with LookupFFNs, or with an MLP, and with the text `more` a whole model.
+local function small(name, more, mlp)
+    local form = "return { name = '%s', d = 32, heads = 2, layers = 2, vocab = 9, attention = { eliminate = 'QP', %s, "
+        .. "context = 16 }, ffn = %s, %s }"
+    local lookup = "{ kind = 'lookup', h = 4, tau = 3, projection = { kind = 'bh4', block = 16 } }"
+    local ffn = mlp and "{ kind = 'mlp', f = 32, activation = 'gelu' }" or lookup
+    local attention = name == "encoder" and "causal = false" or "rope = {}"
+    return program.model(program.folder(), name, form:format(name, attention, ffn, more or ""))
+end
+local decoder, encoder = "embedding = {}, output = {}", "embedding = { scale = 2 }, output = { pool = 'mean' }"
+
+function test.models_are_verified_for_aarch64()
     if not can_emulate() then return end
-    local folder = program.folder()
-    local blocks = program.model(
-        folder,
-        "blocks",
-        "return { name = 'blocks', d = 32, heads = 2, layers = 2, vocab = 9, attention = { eliminate = 'QP', "
-            .. "rope = {}, context = 16 }, ffn = { kind = 'lookup', h = 4, tau = 3, projection = { kind = 'bh4', "
-            .. "block = 16 } } }"
-    )
     for _, words in ipairs {
-        { blocks, "--isa", "neon" },
+        { small "blocks", "--isa", "neon" },
         { tiny, "--isa", "i8mm", "--projection", "i8", "--tables", "i8" },
+        { small("decoder", decoder), "--isa", "neon", "--type", "bf16", "--activations", "bf16" },
+        { small("encoder", encoder), "--isa", "neon,scalar" },
     } do
         local output = program.works(with(emulated, "verify", table.unpack(words)))
         check.equal(select(2, output:gsub(" ok ", "")) >= 2, true)
@@ -103,15 +108,15 @@ local function verify_here(tree, ...)
 end
 
 function test.wrong_kernels_are_found_there()
-    local blocks = program.model(
-        program.folder(),
-        "blocks",
-        "return { name = 'blocks', d = 32, heads = 2, layers = 1, vocab = 9, attention = { eliminate = 'QP', "
-            .. "rope = {}, context = 16 }, ffn = { kind = 'mlp', f = 32, activation = 'gelu' } }"
-    )
     local fma = 'return binary(binary(a, "*", b), "+", c) end'
     local tree = program.changed_tree("gen/isa/scalar.lua", fma, (fma:gsub("binary%(a", 'binary("1.001f * " .. a')))
-    for _, words in ipairs { { tiny }, { tiny, "--projection", "i8", "--tables", "i8" }, { blocks } } do
+    for _, words in ipairs {
+        { tiny },
+        { tiny, "--projection", "i8", "--tables", "i8" },
+        { small("blocks", nil, true) },
+        { small("decoder", decoder, true) },
+        { small("encoder", encoder, true) },
+    } do
         check.equal(verify_here(program.root, table.unpack(words)).status, 0)
         local result = verify_here(tree, table.unpack(words))
         check.equal(result.status, 1)
@@ -119,23 +124,45 @@ function test.wrong_kernels_are_found_there()
     end
 end
 
-function test.bench_times_types_there()
-    local blocks = program.model(
-        program.folder(),
-        "blocks",
-        "return { name = 'blocks', d = 32, heads = 2, layers = 1, vocab = 9, attention = { eliminate = 'QP', "
-            .. "rope = {}, context = 16 }, ffn = { kind = 'mlp', f = 32, activation = 'gelu' } }"
-    )
+-- What is said of changed integer kernels.
+local wrong_integers = {
+    ["integers: 8%d+ of 8320 codes"] = { "hash.c", "> 0 ? 1u : 0u", "< 0 ? 1u : 0u" },
+    ["integers: 0 of 8320 codes, 8320 scores"] = { "hash.c", "($(shifted));", "($(shifted)) + 1;" },
+    ["calls: kws_ffn: token 1 alone differs"] = { "ffn.c", "row, score, y);", "row, score, y);\n        y[0] += token > 0;" },
+}
+
+function test.wrong_integers_are_found_there()
+    local words = { "gen/models/kws.lua", "--arithmetic", "integer" }
+    check.equal(verify_here(program.root, table.unpack(words)).status, 0)
+    for pattern, changed in pairs(wrong_integers) do
+        local tree = program.changed_tree("templates/lookup/integer/" .. changed[1], changed[2], changed[3])
+        local result = verify_here(tree, table.unpack(words))
+        check.equal(result.status, 1)
+        check.matches(result.errors, "lookupc verify: scalar: " .. pattern)
+    end
+end
+
+function test.bench_times_there()
+    local blocks = small("blocks", nil, true)
     local function bench(...)
-        local words = { "bench", "--runner", "env", "--isa", "scalar", "--cflags", "-O0", "--repetitions", "2", ... }
+        local words = { "bench", "--runner", "env", "--isa", "scalar", "--cflags", "-O0", "--repetitions", "1", ... }
         return assert(json.decode(program.works(compilers.joined(words, { "--json" })))).results
     end
     local plain = bench(tiny, "--batch", "1,9", "--tables", "f32,i8")
     check.equal({ #plain, plain[2].batch, plain[3].types }, { 4, 9, "i8 f32" })
     check.equal({ plain[1].us_per_token > 0, plain[1].again_ratio > 0, plain[1].times_first }, { true, true })
     check.equal(#bench(blocks, "--type", "f32,f16"), 4)
-    local words = { "bench", "gen/models/sentence_encoder.lua", "--runner", "env" }
-    program.refuses(2, "--runner: bench is for LookupFFNs and blocks, not for", words)
+    local integers = bench("gen/models/kws.lua", "--arithmetic", "integer", "--batch", "1,4")
+    check.equal({ #integers, integers[2].batch, integers[2].us_per_token > 0 }, { 2, 4, true })
+    local whole = bench(small("decoder", decoder, true), "--lengths", "4")
+    local calls = {}
+    for i, r in ipairs(whole) do
+        calls[i] = string.format("%s %d %d", r.call, r.tokens, r.position)
+        check.equal({ r.us_per_token > 0, r.stages.attention ~= nil }, { true, true })
+    end
+    check.equal(calls, { "prefill 4 0", "step 1 0", "step 1 15" })
+    whole = bench(small("encoder", encoder, true), "--lengths", "4")
+    check.equal({ #whole, whole[2].sequences }, { 2, 128 })
 end
 
 -- A program that dies is a wrong candidate, as long as the device answers.

@@ -119,9 +119,6 @@ local function print_results(name, results, skipped)
 end
 
 function execute.verify(path, options)
-    if options.device and options.arithmetic == "integer" then
-        misuse "--arithmetic: integer: cannot be given beside --runner"
-    end
     local limits = budget.of(request.model(path, options), options.budget)
     local threads, names = compile.threads_of(options), arithmetic_of(options).isas or isa.names
     local sets, skipped = runnable.sets(options.isa, family.isa_types(options), names)
@@ -154,7 +151,8 @@ end
 local function verified_build(path, options, threads, files)
     local b = build(path, sets_of(options), options, threads, files)
     b.checked, b.tuned = {}, options.named
-    for _, result in ipairs(verify.variants(b.plan, b.library, b.files, options.seed, threads)) do
+    local how = { device = options.device }
+    for _, result in ipairs(verify.variants(b.plan, b.library, b.files, options.seed, threads, how)) do
         b.checked[result.isa .. "_" .. (result.regime or "all")] = result
         for _, row in ipairs(result.checks) do
             if not row.ok then

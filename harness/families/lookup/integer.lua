@@ -52,14 +52,15 @@ function integers.vectors(p, files, seed)
     return list
 end
 
--- Compares the kernels of plan `p`, packed in `files`, with the reference, and what they cost with the budget `limits`
--- (harness/verify/budget.lua), that of the model if absent.
-function integers.check(p, library, files, seed, limits)
+-- Compares the kernels of plan `p`, packed in `files`, with the reference, and what they cost with a budget; `options`
+-- as of verify.all (harness/families/lookup/verify.lua), nil: none.
+function integers.check(p, library, files, seed, options)
+    options = options or {}
     local job = reference_job_of(p, library, files, seed)
     job.tokens = math.max(16, math.min(512, 200000000 // math.floor(1e6 * p.mflop.projection + 1)))
-    local result = assert(integer.check(job))
+    local result = assert(integer.check(job, options.device))
     result.isa, result.projection, result.tables = p.variants[1].isa.name, p.projection.name, p.tables.name
-    budget.check(result, limits or budget.of(p.model), "the codes of integer arithmetic")
+    budget.check(result, options.budget or budget.of(p.model), "the codes of integer arithmetic")
     return result
 end
 

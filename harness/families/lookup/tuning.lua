@@ -28,8 +28,7 @@ tuning.check_weights = packed.check
 
 -- By --projection, --tables and --tuned.
 function tuning.combinations(options)
-    if options.arithmetic == "integer" then misuse "--arithmetic: integer: cannot be given beside --runner" end
-    return combinations.combined(options, {
+    return options.arithmetic ~= "integer" and combinations.combined(options, {
         { "projection", combinations.types "projection", "f32" },
         { "tables", combinations.types "tables", "f32" },
         combinations.tuned(options),

@@ -123,7 +123,7 @@ end
 
 -- The same for one library of plan `p`, of any arithmetic. Kernels of integers have one result, without a regime.
 function verify.variants(p, library, files, seed, threads, options)
-    if p.exact then return { integer.check(p, library, files, seed, options and options.budget) } end
+    if p.exact then return { integer.check(p, library, files, seed, options) } end
     return verify.all({ { plan = p, library = library } }, files, seed, threads, options)[1]
 end
 

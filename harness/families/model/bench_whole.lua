@@ -92,7 +92,8 @@ local function add_model(entries, path, p, prefix, isa, options, left_out)
     packing.pack(body, files)
     local function add(part_plan, name)
         local flags = compile.threaded(part_plan, options.cflags .. " " .. timed_parts.cflags, options.threads)
-        local own = compile.library({ part_plan }, directory .. "/" .. name, options.cc, flags)
+        local folder, kind = directory .. "/" .. name, options.device and options.device.link_options
+        local own = compile.library({ part_plan }, folder, options.cc, flags, kind)
         entries[#entries + 1] = described(part_plan, prefix .. name, own, body_blob, options.threads)
     end
     host.status("compiling parts of " .. p.model.name)

@@ -18,7 +18,8 @@ function timed_calls.verified(failing, p, options, beside)
     host.status("verifying " .. p.model.name)
     local prepared = verify.prepare(p, directory, options)
     local flags = compile.threaded(p, options.cflags, options.threads) .. (beside and " " .. timed_parts.cflags or "")
-    local library = compile.library({ p, table.unpack(beside or {}) }, directory .. "/library", options.cc, flags)
+    local plans, folder = { p, table.unpack(beside or {}) }, directory .. "/library"
+    local library = compile.library(plans, folder, options.cc, flags, options.device and options.device.link_options)
     return library, prepared, verify.worst(failing, p, library, prepared, options.threads)
 end
 

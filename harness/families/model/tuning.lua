@@ -1,7 +1,6 @@
 -- What tuning asks of blocks, and of whole models: their schedule is that of their blocks, which are timed as a
 -- transformer of the run of equal blocks with most weights. harness/families/list.lua says what the fields mean.
 local blob = require "gen.plan.blob"
-local blocks_there = require "harness.families.model.blocks_there"
 local combinations = require "harness.measure.combinations"
 local dtype = require "gen.plan.dtype"
 local layout = require "gen.families.model.blocks.layout"
@@ -15,6 +14,7 @@ local timed_parts = require "harness.families.model.timed_parts"
 local transformer = require("gen.families.model.family").blocks
 local verify = require "harness.families.model.verify"
 local verify_blocks = require "harness.families.model.verify_blocks"
+local verify_there = require "harness.families.model.verify_there"
 
 local tuning = {
     types_text = "weights in %s, cache in %s",
@@ -64,7 +64,7 @@ end
 
 -- The same on a device, which calls all of the list in one program.
 local function failures_there(list, o, left)
-    local failures, in_time = {}, blocks_there.call(o.files, list, left)
+    local failures, in_time = {}, verify_there.call(o.files, list, left)
     for i, made in ipairs(list) do
         local failure = in_time and failure_of(made, o) or "there was no time for the device"
         failures[i] = failure ~= "" and failure or nil

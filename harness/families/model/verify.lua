@@ -6,7 +6,6 @@ local compare = require "harness.families.model.compare"
 local compile = require "harness.base.compile"
 local exact_product = require "harness.verify.exact_product"
 local isolated = require "harness.base.isolated"
-local misuse = require "gen.schema.misuse"
 local observed_lookups = require "harness.families.model.observed_lookups"
 local process = require "process"
 local reference = require "harness.families.model.reference"
@@ -247,9 +246,6 @@ local function check(plans, options)
 end
 
 function verify.run(path, options)
-    if options.device and request.model(path, options).embedding then
-        misuse("--runner: " .. options.runner .. ": whole models are not verified there: their blocks alone are")
-    end
     local _, family = request.model(path, options)
     local plans, skipped = runnable.plans(path, family, options, runnable.every)
     local m = plans[1].model

@@ -10,6 +10,8 @@ local fusable = require "gen.schema.fusable"
 local fuse_weights = require "gen.families.model.blocks.fuse_weights"
 local packing = require "gen.families.packing"
 local reference = require "harness.families.model.reference"
+local rows = require "rows"
+local verify_there = require "harness.families.model.verify_there"
 local weights = require "weights"
 
 local verify_blocks = {}
@@ -59,8 +61,8 @@ end
 
 -- How `count` tokens can be given: token by token, all at once, and in uneven parts; only at once where all attend to
 -- all, or, as sequences of `lengths`, also each in a call of its own. Where positions go on for ever also at the last
--- ones.
-function verify_blocks.ways(p, count, lengths)
+-- ones, if they are asked for.
+function verify_blocks.ways(p, count, lengths, last)
     if lengths then
         return {
             { name = "batch", calls = { count }, lengths = lengths },
@@ -72,7 +74,7 @@ function verify_blocks.ways(p, count, lengths)
     for i = 1, count do
         ones[i] = 1
     end
-    local far = far_of(p, count)
+    local far = last and far_of(p, count) or nil
     return {
         { name = "decode", calls = ones, scratch_bytes = p.decode_scratch_bytes },
         { name = "prefill", calls = { count } },
@@ -151,7 +153,7 @@ local function sample_ways(p, library, sample, watched)
     local exact = shape.cache.type.plain
         and shape.type.plain
         and not (looked and not (looked.tables.plain and looked.projection.word.rows == 1))
-    local ways = verify_blocks.ways(p, #sample.numbers, sample.lengths)
+    local ways = sample.plain_ways(p)
     for _, way in ipairs(ways) do
         local skip = way.skip or 0
         local function beside(y, same)
@@ -173,6 +175,7 @@ local function sample_ways(p, library, sample, watched)
             if whole and exact and not watched then whole = compare.decided_as(y, whole, shape_of, skip, most) end
             return whole and beside(y, whole) or nil
         end
+        way.fetched = rows.doubles
         if way.start and by_position(p) and not watched then
             sample.far = sample.far or sample.answer(nil, nil, nil, way)
             way.answers = sample.far
@@ -240,11 +243,13 @@ function verify_blocks.prepare(p, directory, options, watched)
         local job = reference.blocks_job(p, fused, reference.types(p, p.shape, in_out), without)
         return { setmetatable(taken, { __index = job }) }
     end
-    function sample.plain_ways(own) return verify_blocks.ways(own, #numbers, lengths) end
+    -- A device is not called at the last positions of those that have no end.
+    function sample.plain_ways(own) return verify_blocks.ways(own, count, lengths, not sample.device) end
     function sample.ways(own, library)
-        if sample.device then return blocks_there.ways(own, library, sample) end
-        return sample_ways(own, library, sample, watched)
+        local ways = sample_ways(own, library, sample, watched)
+        return sample.device and verify_there.ways(sample, own, library, ways) or ways
     end
+    blocks_there.add(sample)
     if merged or options.exact then
         local exact = { type = "f32", cache = "f32", activations = "f32", attention = "f32", blocks_in_out = in_out }
         sample.whole = answer_with(reference.embedded(m, unfused, numbers, m.d), nil, nil, unfused, exact, "")

@@ -6,8 +6,10 @@ local floats = require "rows"
 local packing = require "gen.families.packing"
 local reference = require "harness.families.model.reference"
 local verify_blocks = require "harness.families.model.verify_blocks"
+local verify_there = require "harness.families.model.verify_there"
 local weights = require "weights"
 local whole_model = require "harness.calls.whole_model"
+local whole_there = require "harness.families.model.whole_there"
 
 local verify_whole = {}
 
@@ -72,7 +74,8 @@ local function decoder_ways(ids)
     return ways
 end
 
--- The ways to call decoder `p` for a sample, as verify_blocks.lua has them: calls, instead of run.
+-- The ways to call decoder `p` for a sample, as verify_blocks.lua has them: calls, instead of run; wanted(answers): the
+-- rows of all calls.
 local function decoder_ways_of(p, sample)
     local width, decided = 8 * p.widths.out, nil
     local ways = decoder_ways(sample.lists[1])
@@ -81,10 +84,14 @@ local function decoder_ways_of(p, sample)
         local function rows_of(results, y)
             local found, wanted = {}, {}
             for i, row in ipairs(way.rows) do
-                found[i] = floats.doubles(results[row.call])
+                found[i] = floats.doubles(results[row.call] or "")
                 wanted[i] = y:sub(row.first * width + 1, (row.first + row.count) * width)
             end
             return table.concat(found), table.concat(wanted)
+        end
+        function way.wanted(answers)
+            local _, wanted = rows_of({}, answers[1].y)
+            return wanted
         end
         function way.compare(results, answers, most)
             local answer = answers[1]
@@ -110,6 +117,13 @@ local function encoder_ways_of(p, sample)
     local lists, width, ways = sample.lists, 8 * p.widths.out, {}
     local function add(name, calls, rows_of_list)
         local way = { name = name, calls = calls }
+        function way.wanted(answers)
+            local list = {}
+            for i, answer in ipairs(answers) do
+                list[i] = answer.y
+            end
+            return table.concat(list)
+        end
         function way.compare(results, answers, most)
             local relative, absolute, turned, squares = 0, 0, 0, 0.0
             for i, answer in ipairs(answers) do
@@ -163,17 +177,20 @@ function verify_whole.prepare(p, directory, options)
         return answers
     end
     function sample.jobs(taken) return reference.blocks(reference.jobs(p, files), taken) end
+    function sample.plain_ways(own) return (own.causal and decoder_ways_of or encoder_ways_of)(own, sample) end
     function sample.ways(own, path_of_library, threads)
         local job = compiled_model.job(own, path_of_library, sample.blob, threads)
-        local ways = (own.causal and decoder_ways_of or encoder_ways_of)(own, sample)
+        local ways = sample.plain_ways(own)
         for _, way in ipairs(ways) do
+            function way.fetched(y) return whole_model.parted(job, way.calls, y) end
             function way.run(job_seen)
                 job.seen = job_seen
                 return whole_model.run(job, way.calls)
             end
         end
-        return ways
+        return sample.device and verify_there.ways(sample, own, path_of_library, ways) or ways
     end
+    whole_there.add(sample)
     return sample
 end
 
