@@ -30,7 +30,7 @@
 --     conditions           of the repetitions (harness/tune/round.lua)
 --     job(t, runners, batches, count, repetitions, order_seed, seconds_a_sample)   of the measuring process
 --     rivals               the dense FFNs that run beside it (harness/measure/rivals.lua)
---     combinations(options)   of types and tuned files that bench times on a device; nil or false: `bench` does it there
+--     combinations(options)   of types and tuned files that bench times on a device; nil or false: `bench` does it
 --     estimate             cycles(...) of a schedule
 --     rules                why a schedule is not worth measuring (harness/tune/candidates.lua)
 --     integer_sums(p, v)      words of the integer gather, or false

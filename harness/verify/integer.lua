@@ -58,8 +58,9 @@ end
 
 -- The same on a device, where all is called in one program: what is computed, or nil and why not.
 local function called_there(job, x, device)
-    local tokens, own = #x // (2 * job.d), setting.complete { model = job.library, seed = 1, repetitions = 1, checks = {} }
-    local file, words = process.temporary_directory() .. "/x", tokens * job.slots
+    local own = setting.complete { model = job.library, seed = 1, repetitions = 1, checks = {} }
+    local tokens, file = #x // (2 * job.d), process.temporary_directory() .. "/x"
+    local words = tokens * job.slots
     assert(host.write_file(file, x))
     own.libraries[1] = setting.library("kernels", job)
     own.memory = {

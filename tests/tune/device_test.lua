@@ -128,7 +128,7 @@ end
 local wrong_integers = {
     ["integers: 8%d+ of 8320 codes"] = { "hash.c", "> 0 ? 1u : 0u", "< 0 ? 1u : 0u" },
     ["integers: 0 of 8320 codes, 8320 scores"] = { "hash.c", "($(shifted));", "($(shifted)) + 1;" },
-    ["calls: kws_ffn: token 1 alone differs"] = { "ffn.c", "row, score, y);", "row, score, y);\n        y[0] += token > 0;" },
+    ["calls: kws_ffn: token 1 alone differs"] = { "ffn.c", "row, score, y);", "row, score, y), y[0] += token > 0;" },
 }
 
 function test.wrong_integers_are_found_there()

@@ -59,8 +59,10 @@ function whole_there.add(sample)
                 y = math.max(y, (select(2, steps_of(job_of(p), "", way.calls))))
             end
         end
-        local own = { { name = "y", bytes = y }, { name = "state", bytes = state }, { name = "scratch", bytes = scratch } }
-        return table.move(own, 1, #own, #rows + 1, rows)
+        for _, own in ipairs { { "y", y }, { "state", state }, { "scratch", scratch } } do
+            rows[#rows + 1] = { name = own[1], bytes = own[2] }
+        end
+        return rows
     end
     function sample.row_there(p, name, way)
         local width, steps, bytes = p.widths.out, steps_of(job_of(p), name, way.calls)
