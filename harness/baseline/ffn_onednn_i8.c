@@ -10,12 +10,6 @@
 static const float zero_of_x = 128.0f; /* the byte that stands for 0 */
 static const float levels = 255.0f;    /* of a byte */
 
-/* Products of two bytes are added in pairs: without VNNI in 16 bits, where two of 255 * 63 fit. */
-static int largest_weight(void)
-{
-    return onednn_has(dnnl_cpu_isa_avx512_core_vnni) || onednn_has(dnnl_cpu_isa_avx2_vnni) ? 127 : 63;
-}
-
 /* oneDNN computes scale * (sum of products + bias), both by output: of the first product known when x is. */
 typedef struct i8_ffn {
     onednn_work work;
@@ -41,7 +35,7 @@ static rounded_weights round_weights(onednn_work *work, const onednn_product *of
     const rounded_weights to = {onednn_room(work, of->inputs * of->outputs), room_for(work, of->outputs), room_for(work, of->outputs)};
     for (size_t output = 0; work->status == dnnl_success && output < of->outputs; ++output) {
         const float *row = weights + output * of->inputs;
-        const float largest = baseline_largest(row, of->inputs, 1), unit = largest > 0.0f ? largest / (float)largest_weight() : 1.0f;
+        const float largest = baseline_largest(row, of->inputs, 1), unit = largest > 0.0f ? largest / (float)onednn_largest_weight() : 1.0f;
         int sum = 0;
         for (size_t i = 0; i < of->inputs; ++i) {
             const int8_t integer = (int8_t)lrintf(row[i] / unit);
@@ -131,7 +125,7 @@ static bool run(void *self, const float *x, float *y)
 
 static void describe(char *text, size_t size)
 {
-    const char *how = onednn_has(dnnl_cpu_isa_avx512_core_amx) ? "amx" : largest_weight() == 127 ? "vnni" : "7-bit weights";
+    const char *how = onednn_has(dnnl_cpu_isa_avx512_core_amx) ? "amx" : onednn_largest_weight() == 127 ? "vnni" : "7-bit weights";
     snprintf(text, size, "%s", how);
 }
 
@@ -142,4 +136,4 @@ const baseline_library baseline_onednn_i8 = {.name = "onednn",
                                              .run = run,
                                              .describe = describe,
                                              .implementation = onednn_implementation,
-                                             .largest_weight = largest_weight};
+                                             .largest_weight = onednn_largest_weight};

@@ -248,6 +248,11 @@ bool onednn_has(dnnl_cpu_isa_t isa)
     return ((unsigned)dnnl_get_effective_cpu_isa() & (unsigned)isa) == (unsigned)isa; /* bits, each of an extension */
 }
 
+int onednn_largest_weight(void)
+{
+    return onednn_has(dnnl_cpu_isa_avx512_core_vnni) || onednn_has(dnnl_cpu_isa_avx2_vnni) ? 127 : 63;
+}
+
 const char *onednn_implementation(const void *made)
 {
     const onednn_work *work = made;

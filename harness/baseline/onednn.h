@@ -75,6 +75,9 @@ bool onednn_run(onednn_work *work, const onednn_primitive *of);
 /* Whether oneDNN uses that instruction set here. */
 bool onednn_has(dnnl_cpu_isa_t isa);
 
+/* The largest weight of i8. Products of two bytes are added in pairs: without VNNI in 16 bits, where two of 255 * 63 fit. */
+int onednn_largest_weight(void);
+
 /* The implementations of something made, which begins with its work. */
 const char *onednn_implementation(const void *made);
 

@@ -24,11 +24,11 @@ typedef struct packed_before {
 
 static packed_before *all_packed;
 
-/* Weights [outputs][inputs] as whole multiples of the result, which is a 127th of the largest. */
+/* Weights [outputs][inputs] as whole multiples of the result. */
 static float quantise(const baseline_matrix *matrix, int8_t *to)
 {
     const size_t count = matrix->inputs * matrix->outputs;
-    const float unit = baseline_largest(matrix->weights, count, 1) / 127.0f;
+    const float unit = baseline_largest(matrix->weights, count, 1) / (float)onednn_largest_weight();
     for (size_t i = 0; to && i < count; ++i) {
         to[i] = (int8_t)lrintf(matrix->weights[i] / unit);
     }

@@ -80,15 +80,12 @@ function measure.program()
     error(path .. ": is missing: bench and tune need it; build lookupc with cmake -DLOOKUPC_BENCH=ON", 0)
 end
 
--- measure.run, or the same on `device`, if there is one (harness/device/device.lua).
-function measure.on(device)
-    return device and function(...) return device:measure(...) end or measure.run
-end
-
 -- The samples by name and the context of the output. options: left, the seconds after which nil is returned instead,
 -- those of waiting included; show_stderr: the process shows its progress and, if it fails, why, and nil is returned;
--- raw: where all samples also go (harness/measure/raw.lua), with the facts of job.host. All else raises one line.
+-- raw: where all samples also go (harness/measure/raw.lua), with the facts of job.host; device: where it is measured
+-- instead (harness/device/device.lua). All else raises one line.
 function measure.run(job, options)
+    if options.device then return options.device:measure(job, options) end
     local facts = cpu.describe()
     local env = environment(facts)
     local stop = options.left and process.clock() + options.left

@@ -6,7 +6,7 @@ local statistics = require "harness.base.statistics"
 
 local rivals = {}
 
--- Of harness/measure/dense.c, widest first: the library and the type of both factors of its products.
+-- Of harness/measure/baselines.c, widest first: the library and the type of both factors of its products.
 rivals.list = {
     { library = "openblas", type = "f32" },
     { library = "onednn", type = "f32" },

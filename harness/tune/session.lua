@@ -42,7 +42,7 @@ function session.new(of)
         family = of.family,
         -- the dense FFNs' libraries are here only
         tuning = of.device and there(hooks, of.device) or hooks,
-        measure = measure.on(of.device),
+        measure = of.device and function(...) return of.device:measure(...) end or measure.run,
         options = options,
         types = hooks.types(options),
         batches = of.batches,

@@ -4,25 +4,20 @@
 -- for the reference also what the module `integer_reference` wants.
 local compiled = require "compiled"
 local guarded = require "harness.base.guarded"
-local host = require "host"
 local isolated = require "harness.base.isolated"
 local npy = require "npy"
-local process = require "process"
 local reference = require "integer_reference"
-local setting = require "harness.measure.setting"
 
-local integer = {}
+local integer = { differs = "%s: token %d alone differs from it among others" }
 
 local function tokens_of(job) return reference.tokens(job.d, job.model.norm_eps ~= nil, job.seed, job.tokens) end
 
 -- The tokens of a job, what the reference makes of them, and how many special ones there are in front.
 function integer.answers(job) return tokens_of(job), assert(reference.answers(job)), reference.special end
 
-local differs = "%s: token %d alone differs from it among others"
-
 -- Rows, scores and y of the tokens x: rows and scores token by token, y in one call; the first tokens alone must give
 -- the same.
-local function called(job, x)
+local function outputs_of(job, x)
     local model, rows, scores = assert(compiled.open(job)), {}, {}
     local d, tokens = 2 * job.d, #x // (2 * job.d)
     local function call(name, count, ...)
@@ -50,61 +45,18 @@ local function called(job, x)
     for token = 0, reference.special - 1 do
         local alone = ffn(token_at(token), token % 2 == 1 and "unaligned" or "end")
         if alone ~= y:sub(token * bytes + 1, (token + 1) * bytes) then
-            error(differs:format(job.ffn, token), 0)
+            error(integer.differs:format(job.ffn, token), 0)
         end
     end
     return table.concat(rows) .. table.concat(scores) .. y
 end
 
--- The same on a device, where all is called in one program: what is computed, or nil and why not.
-local function called_there(job, x, device)
-    local own = setting.complete { model = job.library, seed = 1, repetitions = 1, checks = {} }
-    local tokens, file = #x // (2 * job.d), process.temporary_directory() .. "/x"
-    local words = tokens * job.slots
-    assert(host.write_file(file, x))
-    own.libraries[1] = setting.library("kernels", job)
-    own.memory = {
-        { name = "x", bytes = #x, fill = "linked", file = file },
-        { name = "codes", bytes = 8 * words },
-        { name = "y", bytes = 4 * tokens * job.d_out },
-        { name = "scratch", bytes = job.scratch_bytes },
-    }
-    local function check(y, rows, width)
-        own.checks[#own.checks + 1] = { name = y, y = y, tokens = rows, width = width, steps = {} }
-        return function(symbol, ...)
-            local step = { library = "kernels", ["function"] = symbol, arguments = { "weights", ... } }
-            table.insert(own.checks[#own.checks].steps, step)
-        end
-    end
-    local function at(memory, bytes) return { memory = memory, at = bytes } end
-    local call = check("codes", 2 * tokens, job.slots)
-    for token = 0, tokens - 1 do
-        local row = 4 * job.slots * token
-        call(job.project, at("x", 2 * job.d * token), at("codes", row), at("codes", 4 * words + row), "scratch")
-    end
-    call = check("y", tokens, job.d_out)
-    call(job.ffn, "x", "y", tokens, "scratch")
-    call = check("y", reference.special, job.d_out)
-    for token = 0, reference.special - 1 do
-        call(job.ffn, at("x", 2 * job.d * token), at("y", 4 * job.d_out * token), 1, "scratch")
-    end
-    for _, found in ipairs(device:check(own)) do
-        if found.failure then return nil, found.failure end
-    end
-    local outputs, why = device:outputs(own, { 1, 2, 3 })
-    if not outputs then return nil, why end
-    local codes, y, alone = table.unpack(outputs)
-    for token = 0, reference.special - 1 do
-        local first, last = 4 * job.d_out * token + 1, 4 * job.d_out * (token + 1)
-        if y:sub(first, last) ~= alone:sub(first, last) then return nil, differs:format(job.ffn, token) end
-    end
-    return codes .. y
-end
+local function called_here(job, x) return isolated(job.library, function() return outputs_of(job, x) end) end
 
 -- What comes of the kernels beside their reference: { ok, checks = { { name, ok, detail } }, tokens, codes, code_flips,
--- rel_err, rel_err_flips, max_abs_err } as the module `integer_reference` says it. They are called on `device`, nil:
--- here.
-function integer.check(job, device)
+-- rel_err, rel_err_flips, max_abs_err } as the module `integer_reference` says it. called(job, x) -> what
+-- kernels make of the tokens x: rows, scores and y of all, one behind the other, or nil and why not; if absent, here.
+function integer.check(job, called)
     local tokens = reference.special + job.tokens
     local found = { ok = true, checks = {}, tokens = tokens, codes = job.tokens * job.slots, code_flips = 0 }
     found.rel_err, found.rel_err_flips, found.max_abs_err = 0.0, 0.0, 0.0
@@ -112,12 +64,7 @@ function integer.check(job, device)
         table.insert(found.checks, { name = name, ok = ok, detail = detail })
         found.ok = found.ok and ok
     end
-    local results, why
-    if device then
-        results, why = called_there(job, tokens_of(job), device)
-    else
-        results, why = isolated(job.library, function() return called(job, tokens_of(job)) end)
-    end
+    local results, why = (called or called_here)(job, tokens_of(job))
     add("calls", results ~= nil, why or "one token, all of them, and none")
     if not results then return found end
     local compared = assert(reference.compare(job, results))

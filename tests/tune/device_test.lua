@@ -58,7 +58,7 @@ end
 function test.a_model_is_tuned_for_aarch64()
     if not can_emulate() then return end
     local place = program.tuning_place()
-    local words = with(emulated, "--isa", "neon", "--time", "20s")
+    local words = with(emulated, "--isa", "neon", "--time", "40s")
     local result = tune(place, words)
     check.matches(result.output, "tiny on implementer 0x%x+ part 0x%x+, aarch64%-linux%-gnu%-gcc")
     check.matches(result.output, "new records in " .. place.store:gsub("%p", "%%%0"))

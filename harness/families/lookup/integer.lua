@@ -1,6 +1,7 @@
 -- Runs compiled kernels of integers on this CPU, compares them with their reference, and times them.
 local budget = require "harness.verify.budget"
 local integer = require "harness.verify.integer"
+local integers_there = require "harness.families.lookup.integers_there"
 local packed = require "harness.families.lookup.packed"
 local statistics = require "harness.base.statistics"
 local timed = require "harness.families.lookup.timed_integers"
@@ -58,7 +59,9 @@ function integers.check(p, library, files, seed, options)
     options = options or {}
     local job = reference_job_of(p, library, files, seed)
     job.tokens = math.max(16, math.min(512, 200000000 // math.floor(1e6 * p.mflop.projection + 1)))
-    local result = assert(integer.check(job, options.device))
+    local device = options.device
+    local called = device and function(of, x) return integers_there.called(of, x, device) end
+    local result = assert(integer.check(job, called))
     result.isa, result.projection, result.tables = p.variants[1].isa.name, p.projection.name, p.tables.name
     budget.check(result, options.budget or budget.of(p.model), "the codes of integer arithmetic")
     return result

@@ -22,7 +22,7 @@ return function(name, job, tokens, options)
         libraries = { setting.library("kernels", job) },
         calls = { { name = call, tokens = tokens, callers = callers, steps = { step } } },
     }
-    local samples = measure.on(options.device)(timed, { raw = options.raw_file })
+    local samples = measure.run(timed, { raw = options.raw_file, device = options.device })
     local times, shares = samples[call][callers > 1 and "wall" or "cpu"], {}
     for i, time in ipairs(times) do
         times[i], shares[i] = time / (tokens * callers), samples[call].share[i] / callers

@@ -42,7 +42,8 @@ function bench.run(path, options)
                 job.host = setting.host_facts(facts, isa, options.cc, flags, {})
                 job.host["schedule of " .. isa.name] = made.plan.variants[1].schedule_text
             end
-            local samples, context = measure.on(options.device)(job, { show_stderr = true, raw = options.raw_file })
+            local how = { show_stderr = true, raw = options.raw_file, device = options.device }
+            local samples, context = measure.run(job, how)
             if not samples then return nil end
             printed.host = printed.host or setting.host_facts(facts, isa, options.cc, flags, context)
             kind.add(run, made, samples, context, own)
