@@ -36,9 +36,9 @@ local function planned(path, family, m, choice)
 end
 
 -- What is timed together, as it shares weights: a list of { types, options, {plan, choice}... }.
-local function groups_of(path, family, m, hooks, options)
+local function groups_of(path, family, m, hooks, choices)
     local list, known = {}, {}
-    for _, choice in ipairs(hooks.combinations(options)) do
+    for _, choice in ipairs(choices) do
         local types = table.concat(hooks.types(choice), " ")
         if not known[types] then
             known[types] = { types = types, options = choice }
@@ -110,13 +110,14 @@ return function(path, options)
     local m, family = request.model(path, options)
     local of = harness.get(family.name)
     local hooks = of.tuning
-    if not hooks.combinations or not hooks.combinations(options) then return of.bench(path, options) end
+    local choices = hooks.combinations and hooks.combinations(options)
+    if not choices then return of.bench(path, options) end
     local batches, results = setting.batches(options.batch or hooks.batches(m)), {}
     hooks.check_batches(m, batches)
-    for _, group in ipairs(groups_of(path, family, m, hooks, options)) do
+    for _, group in ipairs(groups_of(path, family, m, hooks, choices)) do
         add_results(path, hooks, group, batches, options, results)
     end
-    local sets = runnable.sets(options.isa, family.isa_types(hooks.combinations(options)[1], m))
+    local sets = runnable.sets(options.isa, family.isa_types(choices[1], m))
     local facts = setting.host_facts(cpu.describe(), sets[#sets], options.cc, options.cflags, {})
     local form = "A/A control: the same kernels measured twice differ by at most %.1f %%."
     local several = #results > #batches and "; of first: over the time of the first one of the same types" or ""

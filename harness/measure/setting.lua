@@ -1,6 +1,7 @@
 -- What is measured, and on what: token counts and repetitions of the command line, this CPU, its caches and limits.
 local compile = require "harness.base.compile"
 local compilers = require "harness.base.compilers"
+local host = require "host"
 local json = require "json"
 local misuse = require "gen.schema.misuse"
 local process = require "process"
@@ -53,6 +54,13 @@ function setting.library(name, of)
         bind = of.bind,
         weights_struct_bytes = of.weights_struct_bytes,
     }
+end
+
+-- The memory `name` of a job for a device, which holds `bytes` from the beginning and is not written to.
+function setting.linked(name, bytes)
+    local path = process.temporary_directory() .. "/linked"
+    assert(host.write_file(path, bytes))
+    return { name = name, bytes = #bytes, fill = "linked", file = path }
 end
 
 -- The token counts of --batch; raises one line for what cannot be measured.

@@ -42,7 +42,10 @@ function session.new(of)
         family = of.family,
         -- the dense FFNs' libraries are here only
         tuning = of.device and there(hooks, of.device) or hooks,
-        measure = of.device and function(...) return of.device:measure(...) end or measure.run,
+        measure = function(job, how)
+            how.device = of.device
+            return measure.run(job, how)
+        end,
         options = options,
         types = hooks.types(options),
         batches = of.batches,

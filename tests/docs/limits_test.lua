@@ -29,7 +29,6 @@ local own_files = {
     ["harness/base/library_cache.lua"] = { "path" },
     ["harness/device/board.lua"] = { "blob" },
     ["harness/device/device.lua"] = { "row.blob" },
-    ["harness/families/lookup/verify_there.lua"] = { "path" },
     ["harness/firmware/build.lua"] = { "files.output" },
     ["harness/firmware/toolchain.lua"] = { "path", "%(path:gsub" },
     ["harness/measure/measure.lua"] = { "output_path", "job.raw" },

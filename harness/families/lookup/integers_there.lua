@@ -2,22 +2,19 @@
 -- reference's, to the bit, or wrong.
 --
 --   integers_there.called(job, x, device) -> as called(job, x) of harness/verify/integer.lua
-local host = require "host"
 local integer = require "harness.verify.integer"
 local integer_reference = require "integer_reference"
-local process = require "process"
 local setting = require "harness.measure.setting"
 
 local integers_there = {}
 
 function integers_there.called(job, x, device)
     local own = setting.complete { model = job.library, seed = 1, repetitions = 1, checks = {} }
-    local tokens, file = #x // (2 * job.d), process.temporary_directory() .. "/x"
+    local tokens = #x // (2 * job.d)
     local words = tokens * job.slots
-    assert(host.write_file(file, x))
     own.libraries[1] = setting.library("kernels", job)
     own.memory = {
-        { name = "x", bytes = #x, fill = "linked", file = file },
+        setting.linked("x", x),
         { name = "codes", bytes = 8 * words },
         { name = "y", bytes = 4 * tokens * job.d_out },
         { name = "scratch", bytes = job.scratch_bytes },

@@ -2,9 +2,7 @@
 -- program computes the errors of outputs. Where they are larger than the tolerance the outputs are fetched, and judged
 -- by what rounding explains, as here. Where rounding may change codes of many tokens, codes are fetched, too.
 local compile = require "harness.base.compile"
-local host = require "host"
 local lookup_reference = require "lookup_reference"
-local process = require "process"
 local setting = require "harness.measure.setting"
 
 local there = {}
@@ -14,14 +12,14 @@ local least_tokens = 33
 local most_near = 0.1 -- of the tokens: with more, codes of the kernels are needed
 local nan = ("<d"):pack(0 / 0)
 
--- The random tokens of a reference and what it makes of them, in files for a program: { random, tokens, x, expected
--- (paths), near (by number), coded (whether the kernels' own codes are needed) }. A token whose codes rounding may
+-- The random tokens of a reference and what it makes of them, for a program: { name, random, tokens, x, expected (rows
+-- of memory), near (by number), coded (whether the kernels' own codes are needed) }. A token whose codes rounding may
 -- change has no outputs to be compared with.
-local function sample_of(reference, tokens, rows, d_out)
+local function sample_of(name, reference, tokens, rows, d_out)
     assert(reference:extend(tokens))
-    local folder, random = process.temporary_directory(), reference:sample("random", tokens)
-    local made = { random = random, tokens = tokens, near = {}, y = random:y(tokens), facts = reference:facts() }
-    made.x, made.expected = folder .. "/x", folder .. "/y"
+    local random = reference:sample("random", tokens)
+    local made = { name = name, random = random, tokens = tokens, near = {}, y = random:y(tokens) }
+    made.facts = reference:facts()
     local parts, row, count = {}, 8 * d_out, 0
     for token = 0, tokens - 1 do
         local own = made.y:sub(token * row + 1, (token + 1) * row)
@@ -30,8 +28,8 @@ local function sample_of(reference, tokens, rows, d_out)
         parts[token + 1] = made.near[token] and nan .. own:sub(#nan + 1) or own
     end
     made.coded = count > most_near * tokens
-    assert(host.write_file(made.x, random:x(rows)))
-    assert(host.write_file(made.expected, table.concat(parts)))
+    made.x = setting.linked(name .. " x", random:x(rows))
+    made.expected = setting.linked(name .. " expected", table.concat(parts))
     return made
 end
 
@@ -137,12 +135,8 @@ local function memory_rows(job, samples, scratch, d_out)
         { name = "scratch", bytes = scratch },
         { name = "codes", bytes = job.most_codes or 0 },
     }
-    local function add(name, path)
-        rows[#rows + 1] = { name = name, bytes = #assert(host.read(path, 1 << 31)), fill = "linked", file = path }
-    end
     for _, sample in ipairs(samples) do
-        add(sample.name .. " x", sample.x)
-        add(sample.name .. " expected", sample.expected)
+        table.move({ sample.x, sample.expected }, 1, 2, #rows + 1, rows)
     end
     return rows
 end
@@ -241,11 +235,10 @@ function there.all(list, files, options, reference_of, range_of)
         local reference, name = reference_of(own.plan, own.stage)
         local key = string.format("%s %d %d", name, tokens, rows)
         local d_out = own.variant.d_out
-        files.there[key] = files.there[key] or sample_of(reference, tokens, math.max(rows, tokens), d_out)
+        files.there[key] = files.there[key] or sample_of(key, reference, tokens, math.max(rows, tokens), d_out)
         own.sample = files.there[key]
-        if not used[own.sample] then
-            samples[#samples + 1], used[own.sample] = own.sample, true
-            own.sample.name = "sample " .. #samples
+        if not used[key] then
+            samples[#samples + 1], used[key] = own.sample, true
         end
     end
     for _, own in ipairs(stages) do

@@ -13,6 +13,7 @@ local runnable = require "harness.base.runnable"
 local statistics = require "harness.base.statistics"
 local timed_calls = require "harness.families.model.timed_calls"
 local timed_parts = require "harness.families.model.timed_parts"
+local whole_model = require "harness.calls.whole_model"
 local whole_plan = require "gen.families.model.plan"
 
 local bench = { title = ": the time of a whole model" }
@@ -108,9 +109,16 @@ local function call_name(entry, i) return entry .. "/" .. i end
 
 local turns = 64 -- calls take turns in ids: rows of tables that the same ones take would stay in the caches
 
--- A step: a call of function `name` of an entry.
-local function step(entry, name, status, arguments)
-    return { library = entry.library.name, ["function"] = name, status = status, arguments = arguments }
+-- A step: the call `what` of whole_model.lua, by function `name` of an entry; `a`: its arguments, where they are not
+-- those of most.
+local function step(entry, what, name, a)
+    local given = setmetatable(a, { __index = { weights = "weights", y = "y", scratch = "scratch" } })
+    return {
+        library = entry.library.name,
+        ["function"] = name,
+        status = what ~= "start",
+        arguments = { whole_model.arguments[what](given) },
+    }
 end
 
 -- Appends to `job` the row called `name` of the call `of` of an entry.
@@ -121,8 +129,9 @@ local function add_call(job, entry, name, of, threads)
         table.insert(job.memory, { name = kind .. name, bytes = bytes, large = true })
         return kind .. name
     end
+    local function start(state) return step(entry, "start", names.start, { state = state }) end
     local function prefill(state, ids, tokens)
-        return step(entry, entry.prefill, true, { "weights", state, ids, tokens, "y", "scratch" })
+        return step(entry, "prefill", entry.prefill, { state = state, ids = ids, count = tokens })
     end
     local walked = { memory = "ids", place = 4 }
     if of.what == "encode" then
@@ -131,10 +140,10 @@ local function add_call(job, entry, name, of, threads)
             offsets.sizes[i + 1] = i * of.tokens
         end
         table.insert(job.memory, offsets)
-        local arguments = { "weights", walked, offsets.name, of.sequences, "y", "scratch" }
-        row.steps = { step(entry, entry.encode_batch, true, arguments) }
+        local given = { ids = walked, offsets = offsets.name, sequences = of.sequences }
+        row.steps = { step(entry, "encode_batch", entry.encode_batch, given) }
     elseif of.what == "prefill" then
-        row.steps = { step(entry, names.start, false, { "state" }), prefill("state", walked, of.tokens) }
+        row.steps = { start "state", prefill("state", walked, of.tokens) }
     else
         -- The state is that of `position` tokens again before every call: what a step adds to it lies behind them.
         local header = math.min(whole_plan.state_header, p.state_bytes)
@@ -143,15 +152,14 @@ local function add_call(job, entry, name, of, threads)
         table.insert(job.setup, {
             name = name,
             steps = {
-                step(entry, names.start, false, { state }),
+                start(state),
                 of.position > 0 and prefill(state, "ids", of.position) or copy(kept, state, 0),
                 copy(kept, state, header),
             },
         })
         local id = { memory = "ids", place = 4, value = true }
         row.threads = 1
-        row.steps =
-            { copy(state, kept, header), step(entry, names.step, true, { "weights", state, id, "y", "scratch" }) }
+        row.steps = { copy(state, kept, header), step(entry, "step", names.step, { state = state, id = id }) }
     end
     table.insert(job.calls, row)
 end

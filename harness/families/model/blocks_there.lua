@@ -1,7 +1,6 @@
 -- Blocks alone on a device: the steps that call them, and their memory, as verify_there.lua wants them.
-local host = require "host"
-local process = require "process"
 local rows = require "rows"
+local setting = require "harness.measure.setting"
 
 local blocks_there = {}
 
@@ -41,31 +40,22 @@ local function steps_of(p, name, way, count)
     return list
 end
 
--- What all candidates are called with: files of x and of the answer, once.
-local function files_of(sample)
-    if not sample.files then
-        local folder = process.temporary_directory()
-        sample.files = { x = folder .. "/x", y = folder .. "/y" }
-        assert(host.write_file(sample.files.x, rows.singles(sample.x)))
-        assert(host.write_file(sample.files.y, sample.answers[1].y))
-    end
-    return sample.files
-end
-
 -- Adds memory_there and row_there to a sample of blocks.
 function blocks_there.add(sample)
     local count = sample.tokens
     function sample.memory_there(list)
-        local p, scratch, files, offsets = list[1].plan, 1, files_of(sample), { 0 }
+        local p, scratch, offsets = list[1].plan, 1, { 0 }
         for _, made in ipairs(list) do
             scratch = math.max(scratch, made.plan.scratch_bytes)
         end
         for i, length in ipairs(sample.lengths or {}) do
             offsets[i + 1] = offsets[i] + length
         end
+        sample.linked = sample.linked -- once for all candidates
+            or { setting.linked("x", rows.singles(sample.x)), setting.linked("expected", sample.answers[1].y) }
         return {
-            { name = "x", bytes = 4 * p.shape.input * count, fill = "linked", file = files.x },
-            { name = "expected", bytes = 8 * p.shape.d * count, fill = "linked", file = files.y },
+            sample.linked[1],
+            sample.linked[2],
             { name = "y", bytes = 4 * p.shape.d * count },
             { name = "cache", bytes = p.cache_bytes },
             { name = "scratch", bytes = scratch },

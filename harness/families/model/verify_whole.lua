@@ -80,22 +80,25 @@ local function decoder_ways_of(p, sample)
     local width, decided = 8 * p.widths.out, nil
     local ways = decoder_ways(sample.lists[1])
     for _, way in ipairs(ways) do
-        -- The rows of the way among the results of its calls, and those of the answer beside them.
-        local function rows_of(results, y)
-            local found, wanted = {}, {}
+        -- The rows of the way among the results of its calls, and among those of an answer.
+        local function found_in(results)
+            local list = {}
             for i, row in ipairs(way.rows) do
-                found[i] = floats.doubles(results[row.call] or "")
-                wanted[i] = y:sub(row.first * width + 1, (row.first + row.count) * width)
+                list[i] = floats.doubles(results[row.call])
             end
-            return table.concat(found), table.concat(wanted)
+            return table.concat(list)
         end
-        function way.wanted(answers)
-            local _, wanted = rows_of({}, answers[1].y)
-            return wanted
+        local function wanted_of(answer)
+            local list = {}
+            for i, row in ipairs(way.rows) do
+                list[i] = answer.y:sub(row.first * width + 1, (row.first + row.count) * width)
+            end
+            return table.concat(list)
         end
+        function way.wanted(answers) return wanted_of(answers[1]) end
         function way.compare(results, answers, most)
             local answer = answers[1]
-            local rows, wanted = rows_of(results, answer.y)
+            local rows, wanted = found_in(results), wanted_of(answer)
             if #wanted == #answer.y then
                 local same, turned = compare.decided_as(rows, answer, compare.shape_of(p), 0, most)
                 if way.name == "step" and not answer.inputs then decided = same end
@@ -104,7 +107,7 @@ local function decoder_ways_of(p, sample)
             end
             -- of some rows: beside the answer whose ties the way with all rows has decided; its own, where it was seen
             -- what lookup FFNs look up, as few tokens may be projected by another form than many
-            _, wanted = rows_of(results, (way.name == "prefill" and decided or answer).y)
+            wanted = wanted_of(way.name == "prefill" and decided or answer)
             local relative, absolute = block_reference.difference(rows, wanted, p.widths.out)
             return relative, absolute
         end

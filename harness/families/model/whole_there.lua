@@ -1,16 +1,15 @@
 -- Whole models on a device: the steps that call them, and their memory, as verify_there.lua wants them.
 local compiled = require "compiled"
 local compiled_model = require "harness.calls.compiled_model"
-local host = require "host"
-local process = require "process"
+local setting = require "harness.measure.setting"
 local whole_model = require "harness.calls.whole_model"
 
 local whole_there = {}
 
--- The steps of `calls` of a model, `job` of compiled_model.lua and the library `name` of the job, all of whose ids are
--- in the memory "ids"; bytes of their rows, which are in "y".
-local function steps_of(job, name, calls)
-    local list, ids, bytes = {}, 0, 0
+-- The steps of `calls` of plan `p`, the library `name` of the job. All ids are in the memory "ids", and all rows go
+-- into "y".
+local function steps_of(p, name, calls)
+    local job, list, ids, bytes = compiled_model.job(p, "", "", 1), {}, 0, 0
     for i, call in ipairs(calls) do
         local a = whole_model.given(job, call.what, call.sequences)
         a.weights, a.state, a.offsets, a.scratch = "weights", "state", "offsets", "scratch"
@@ -20,44 +19,37 @@ local function steps_of(job, name, calls)
         list[i].status = call.what ~= "start"
         ids, bytes = ids + a.count, bytes + a.bytes
     end
-    return list, bytes
+    return list
 end
 
--- A file that holds `bytes`, for a memory.
-local function linked(name, bytes)
-    local path = process.temporary_directory() .. "/linked"
-    assert(host.write_file(path, bytes))
-    return { name = name, bytes = #bytes, fill = "linked", file = path }
-end
+local function expected_of(way) return "expected of " .. way.name end
 
--- Memory of ids, and of what each way of plan `p` has to give, once for all candidates.
-local function files_of(sample, p)
-    if not sample.files then
-        local all, offsets = {}, { 0 }
-        for i, list in ipairs(sample.lists) do
-            table.move(list, 1, #list, #all + 1, all)
-            offsets[i + 1] = #all
-        end
-        sample.files = { linked("ids", compiled.pack(all)) }
-        table.insert(sample.files, { name = "offsets", bytes = 8 * #offsets, sizes = offsets })
-        for _, way in ipairs(sample.plain_ways(p)) do
-            table.insert(sample.files, linked("expected of " .. way.name, way.wanted(sample.answers)))
-        end
+-- The memory of ids, of offsets, and of what each way of plan `p` has to give, by its name.
+local function linked_of(sample, p)
+    local all, offsets = {}, { 0 }
+    for i, list in ipairs(sample.lists) do
+        table.move(list, 1, #list, #all + 1, all)
+        offsets[i + 1] = #all
     end
-    return sample.files
+    local linked = { { name = "offsets", bytes = 8 * #offsets, sizes = offsets } }
+    linked[2], linked.by_name = setting.linked("ids", compiled.pack(all)), {}
+    for i, way in ipairs(sample.plain_ways(p)) do
+        linked[2 + i] = setting.linked(expected_of(way), way.wanted(sample.answers))
+        linked.by_name[way.name] = linked[2 + i]
+    end
+    return linked
 end
 
 -- Adds memory_there and row_there to a sample of a whole model.
 function whole_there.add(sample)
-    local function job_of(p) return compiled_model.job(p, "", "", 1) end
     function sample.memory_there(list)
-        local rows, y, state, scratch = { table.unpack(files_of(sample, list[1].plan)) }, 1, 1, 1
+        sample.linked = sample.linked or linked_of(sample, list[1].plan) -- once for all candidates
+        local rows, y, state, scratch = { table.unpack(sample.linked) }, 1, 1, 1
+        for _, of in pairs(sample.linked.by_name) do
+            y = math.max(y, of.bytes // 2) -- of float32
+        end
         for _, made in ipairs(list) do
-            local p = made.plan
-            state, scratch = math.max(state, p.state_bytes), math.max(scratch, p.scratch_bytes)
-            for _, way in ipairs(sample.plain_ways(p)) do
-                y = math.max(y, (select(2, steps_of(job_of(p), "", way.calls))))
-            end
+            state, scratch = math.max(state, made.plan.state_bytes), math.max(scratch, made.plan.scratch_bytes)
         end
         for _, own in ipairs { { "y", y }, { "state", state }, { "scratch", scratch } } do
             rows[#rows + 1] = { name = own[1], bytes = own[2] }
@@ -65,8 +57,9 @@ function whole_there.add(sample)
         return rows
     end
     function sample.row_there(p, name, way)
-        local width, steps, bytes = p.widths.out, steps_of(job_of(p), name, way.calls)
-        return { steps = steps, expected = "expected of " .. way.name, tokens = bytes // (4 * width), width = width }
+        local width, bytes = p.widths.out, sample.linked.by_name[way.name].bytes
+        local steps = steps_of(p, name, way.calls)
+        return { steps = steps, expected = expected_of(way), tokens = bytes // (8 * width), width = width }
     end
 end
 
