@@ -105,6 +105,7 @@ function names.public(model)
         macro = function(word) return upper .. "_" .. word end,
         constant = function(word) return upper .. "_" .. word end, -- a constant of this part
         weights = model .. "_weights",
+        rows = model .. "_rows", -- the type of rows of floats
         bind = model .. "_bind",
         bind_linked = model .. "_bind_linked",
         description = model .. "_description",
@@ -157,8 +158,8 @@ end
 -- files are the model's.
 function names.part(of, word)
     local part = names.public(of.model .. "_" .. word)
-    part.header, part.runtime, part.macro, part.prefix =
-        of.header, of.runtime, of.macro, of.prefix .. word:upper() .. "_"
+    part.header, part.runtime, part.rows, part.macro, part.prefix =
+        of.header, of.runtime, of.rows, of.macro, of.prefix .. word:upper() .. "_"
     part.constant = function(name) return of.macro(part.prefix .. name) end
     return part
 end

@@ -1,4 +1,4 @@
-//$ takes helpers, functions, inlines, register_barriers, openmp, prototypes
+//$ takes helpers, functions, inlines, register_barriers, openmp, rows, prototypes
 #ifndef $(names.macro("RUNTIME_H_INCLUDED"))
 #define $(names.macro("RUNTIME_H_INCLUDED"))
 
@@ -50,6 +50,9 @@ $(include(functions))
 #endif
 //$ end
 //$ lines("", helpers)
+//$ if rows then
+$(include("templates/bundle/rows.h"))
+//$ end
 //$ if api ~= "" then
 
 #if defined(__ELF__) || defined(__MACH__)

@@ -106,7 +106,7 @@ function print.api(p)
         runs[i], inlines, barred = print_run.prototypes(segment.plan), inlines or has_inlines, barred or has_barriers
     end
     local values = p.embedding and { parts_of_blocks = runs } or runs[1]
-    values.inlines, values.register_barriers = inlines, barred
+    values.inlines, values.register_barriers, values.rows = inlines, barred, true
     values.returns_text = "the functions return";
     (p.embedding and add_whole or add_blocks)(p, values)
     return values
