@@ -152,7 +152,7 @@ local function values_of(p, isas, conditions, more)
         digest_lines = literal.byte_lines(p.digest:sub(1, 32)),
         functions = values.functions or false,
         inlines = values.inlines or false,
-        rows = values.rows or false,
+        types = values.types or false,
         struct_of_weights = values.struct_of_weights or "templates/bundle/weights.h",
         pack_options = p.pack_options or "",
     }

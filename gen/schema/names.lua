@@ -105,7 +105,12 @@ function names.public(model)
         macro = function(word) return upper .. "_" .. word end,
         constant = function(word) return upper .. "_" .. word end, -- a constant of this part
         weights = model .. "_weights",
-        rows = model .. "_rows", -- the type of rows of floats
+        -- types that all parts share
+        rows = model .. "_rows", -- of floats
+        rounded_rows = model .. "_rounded_rows",
+        matrix = function(type) return model .. "_matrix_" .. type end, -- of weights of that type
+        span = model .. "_span",
+        type = function(word) return model .. "_" .. word end, -- one of this part
         bind = model .. "_bind",
         bind_linked = model .. "_bind_linked",
         description = model .. "_description",
@@ -158,8 +163,9 @@ end
 -- files are the model's.
 function names.part(of, word)
     local part = names.public(of.model .. "_" .. word)
-    part.header, part.runtime, part.rows, part.macro, part.prefix =
-        of.header, of.runtime, of.rows, of.macro, of.prefix .. word:upper() .. "_"
+    part.header, part.runtime, part.macro, part.prefix =
+        of.header, of.runtime, of.macro, of.prefix .. word:upper() .. "_"
+    part.rows, part.rounded_rows, part.matrix, part.span = of.rows, of.rounded_rows, of.matrix, of.span
     part.constant = function(name) return of.macro(part.prefix .. name) end
     return part
 end

@@ -21,7 +21,7 @@
    memory:write(string[, at]), memory:copy(address): as many bytes as it has, from there; memory:read([bytes[, at]]) -> string,
    memory:holds(string) -> whether it begins with that, memory:largest_halves(bytes, at) -> how many numbers of half precision there, two
    bytes each, are the largest or the smallest finite one, memory:read_only(): a write kills the process, memory:intact() -> whether nobody
-   wrote around it, memory:free().
+   wrote around it, memory:address(): an integer, for structs, memory:free().
 
    compiled.bytes(address, count) -> string, compiled.pack(list) -> string of int32, compiled.unpack(string) -> list. */
 #include "harness/base/lua_compiled.h"
@@ -280,6 +280,13 @@ static int memory_intact(lua_State *L)
     return 1;
 }
 
+static int memory_address(lua_State *L)
+{
+    const memory *of = luaL_checkudata(L, 1, MEMORY);
+    lua_pushinteger(L, (lua_Integer)(uintptr_t)of->data);
+    return 1;
+}
+
 static int bytes_at(lua_State *L)
 {
     lua_pushlstring(L, (const char *)luaL_checkinteger(L, 1), (size_t)luaL_checkinteger(L, 2)); /* NOLINT(performance-no-int-to-ptr) */
@@ -329,6 +336,7 @@ int luaopen_compiled(lua_State *L)
                                          {"largest_halves", memory_largest_halves},
                                          {"read_only", memory_read_only},
                                          {"intact", memory_intact},
+                                         {"address", memory_address},
                                          {"free", memory_free},
                                          {NULL, NULL}};
     host_class(L, MODEL, model_close, of_models);

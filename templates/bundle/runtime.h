@@ -1,4 +1,4 @@
-//$ takes helpers, functions, inlines, register_barriers, openmp, rows, prototypes
+//$ takes helpers, functions, inlines, register_barriers, openmp, types, prototypes
 #ifndef $(names.macro("RUNTIME_H_INCLUDED"))
 #define $(names.macro("RUNTIME_H_INCLUDED"))
 
@@ -50,8 +50,8 @@ $(include(functions))
 #endif
 //$ end
 //$ lines("", helpers)
-//$ if rows then
-$(include("templates/bundle/rows.h"))
+//$ if types then
+$(include(types))
 //$ end
 //$ if api ~= "" then
 

@@ -51,13 +51,11 @@
 //$     if rounded then return to, rounded_step(map) end
 //$     return x, x_step
 //$ end
-//$ -- The call of the product kernel for panels from number `first` on of a map.
-//$ function calls.product(map, first, panels, x, x_step, y, y_step, rows, unpacked)
-//$     local function from(name, step) return sum("weights->" .. name, first > 0 and first * step or 0) end
-//$     local scales = type.scaled and from(map.name .. "_scales", panel)
-//$     local weights = listed(from(map.name, map.panel_step), scales, from(map.bias, panel))
-//$     local given = listed(x, x_step, weights, y, y_step, map.inputs, panels, rows, v.product.unpacks and unpacked)
-//$     return v.names.product .. "(" .. given .. ");"
+//$ -- The call of the product with the map of that name.
+//$ function calls.word(map) return (map.name:gsub("%.", "_")) end
+//$ function calls.product(name, x, x_step, y, y_step, rows, strip)
+//$     local given = listed("weights", x, x_step, y, y_step, rows, v.product.unpacks and strip)
+//$     return helper .. "_multiply_" .. name .. "(" .. given .. ");"
 //$ end
 //$ -- The declarations of those of the buffers in `list` that there are.
 //$ function calls.buffer_name(name) return name == "weights" and "unpacked" or name end
@@ -79,6 +77,20 @@
 //$     end
 //$ end
 //$ function calls.memory(of) return (calls.uses_memory and ", " .. of or "") .. (calls.asks_alone and ", alone" or "") end
+//$ local sums_map = output.sums and output.sums.map
+//$ for _, map in ipairs { embedding.map or sums_map or false, embedding.map and sums_map or false, output.dense or false } do
+//$     if map then
+$(include("templates/model/multiply.c", { map = map, first = 0, panels = map.panels, name = calls.word(map) }))
+//$     end
+//$ end
+//$ local head = output.head
+//$ if head and head.outputs >= panel then
+$(include("templates/model/multiply.c", { map = head, first = 0, panels = head.outputs // panel, name = calls.word(head) }))
+//$ end
+//$ if head and head.outputs % panel > 0 then
+//$ local rest = { map = head, first = head.outputs // panel, panels = 1, name = "rest_of_" .. calls.word(head) }
+$(include("templates/model/multiply.c", rest))
+//$ end
 //$ if has("embedded") or not projected then
 $(include("templates/model/embed.c"))
 //$ end
@@ -107,7 +119,7 @@ $(i)    $(calls.norm(embedding.norm, "embedding_norm", "embedded", width, "embed
 //$ lines(i .. "    ", calls.round(map, "embedded", width, "map_rounded", "some"))
 //$ local inputs, inputs_step = calls.inputs(map, "embedded", width, "map_rounded")
 //$ local unpacked = has("map_weights") and "some > 1 ? map_weights : NULL" or "NULL"
-$(i)    $(calls.product(map, 0, map.panels, inputs, inputs_step, "mapped", map.pitch, "some", unpacked))
+$(i)    $(calls.product(calls.word(map), inputs, inputs_step, "mapped", map.pitch, "some", unpacked))
 $(i)    for (size_t token = 0; token < some; ++token)
 $(i)        for (size_t i = 0; i < $(embedding.input); ++i)
 $(i)            $(to)[(row + token) * $(embedding.input) + i] = one * mapped[token * $(embedding.map.pitch) + i];

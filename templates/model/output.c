@@ -22,7 +22,7 @@ static void $(helper)_output(const $(names.weights) *weights,
 //$ local dense = output.dense
 //$ lines("    ", calls.round(dense, "x", output.width, "rounded", "rows"))
 //$ local inputs, inputs_step = calls.inputs(dense, "x", output.width, "rounded")
-    $(calls.product(dense, 0, dense.panels, inputs, inputs_step, "features", dense.pitch, "rows", unpacked))
+    $(calls.product(calls.word(dense), inputs, inputs_step, "features", dense.pitch, "rows", unpacked))
 //$ if dense.activation then
     for (size_t i = 0; i < rows * $(dense.pitch); $(advance("i", lanes))) {
         const $(isa.vector) value = $(isa.load_unaligned("features", "i"));
@@ -40,10 +40,10 @@ static void $(helper)_output(const $(names.weights) *weights,
 //$ lines("    ", calls.round(head, source, step, "rounded", "rows"))
 //$ source, step = calls.inputs(head, source, step, "rounded")
 //$ if panels > 0 then
-    $(calls.product(head, 0, panels, source, step, "y", head.outputs, "rows", unpacked))
+    $(calls.product(calls.word(head), source, step, "y", head.outputs, "rows", unpacked))
 //$ end
 //$ if rest > 0 then
-    $(calls.product(head, panels, 1, source, step, "rest", panel, "rows", unpacked))
+    $(calls.product("rest_of_" .. calls.word(head), source, step, "rest", panel, "rows", unpacked))
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
     for (size_t row = 0; row < rows; ++row)
         for (size_t i = 0; i < $(rest); ++i)

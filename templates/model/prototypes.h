@@ -1,4 +1,4 @@
-//$ takes parts_of_blocks, variants, constants, type, plan, threads
+//$ takes parts_of_blocks, variants, constants, plan, threads, matrix
 $(include("templates/bundle/constants.h", { constants = constants }))
 //$ if threads then
 
@@ -13,11 +13,8 @@ size_t $(threads.range)(size_t tokens, size_t chunk, size_t part, size_t range, 
 //$ for _, v in ipairs(variants) do
 
 /* $(v.isa.name): a dense product of some tokens; the forward pass. */
-void $(v.names.product)(const $(shape.rounded and shape.rounded.storage or "float") *restrict x, size_t x_step,
-    const $(shape.rounded and shape.rounded.storage or type.storage) *restrict w,
-    $(type.scaled and "const float *restrict scale, " or "")const float *restrict bias,
-    float *restrict y, size_t y_step, size_t inputs, size_t panels,
-    size_t tokens$(v.product.unpacks and ", float *restrict unpacked" or ""));
+void $(v.names.product)(const $(matrix) *map, const $(shape.rounded and names.rounded_rows or names.rows) *x_rows,
+    const $(names.rows) *y_rows, size_t tokens);
 //$ if plan.causal then
 void $(v.names.forward)(const $(names.weights) *weights, unsigned char *state, const int32_t *ids, size_t first,
     size_t tokens, float *y, int all, void *scratch);

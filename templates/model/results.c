@@ -38,7 +38,7 @@ static void $(helper)_results($(takes_rows)size_t from, size_t end, float *y$(ta
 //$ local unpacked = has("means_weights") and "next - row > 1 ? means_weights : NULL" or "NULL"
 //$ lines("        ", calls.round(map, hidden, sums.pitch, "means_rounded", "next - row"))
 //$ local inputs, inputs_step = calls.inputs(map, hidden, sums.pitch, "means_rounded")
-        $(calls.product(map, 0, map.panels, inputs, inputs_step, "mapped_means", map.pitch, "next - row", unpacked))
+        $(calls.product(calls.word(map), inputs, inputs_step, "mapped_means", map.pitch, "next - row", unpacked))
 //$ end
         for (size_t own = row; own < next; ++own) {
 //$ local mapped = sums.map and ", *mapped = mapped_means + (own - row) * " .. sums.map.pitch or ""

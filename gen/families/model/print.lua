@@ -6,6 +6,7 @@ local expression = require "gen.isa.expression"
 local literal = require "gen.print.literal"
 local print_run = require "gen.families.model.blocks.print_run"
 local rules = require "gen.families.model.model"
+local structs = require "gen.families.model.blocks.structs"
 local tokenizer_print = require "gen.tokenizer.print"
 
 local print = {}
@@ -98,6 +99,17 @@ local function add_whole(p, values)
     end
 end
 
+-- Adds the struct of the linear maps of plan `p` to `list`, unless it is there; by_name: those that are.
+local function add_matrix(list, by_name, p)
+    local one = structs.matrix(p)
+    local known = by_name[one.name]
+    if known then
+        known.converts = known.converts or one.converts
+    else
+        list[#list + 1], by_name[one.name] = one, one
+    end
+end
+
 -- The templates of the model's own files, and what they read beside the plan.
 function print.api(p)
     local runs, inlines, barred = {}, false, false
@@ -106,7 +118,14 @@ function print.api(p)
         runs[i], inlines, barred = print_run.prototypes(segment.plan), inlines or has_inlines, barred or has_barriers
     end
     local values = p.embedding and { parts_of_blocks = runs } or runs[1]
-    values.inlines, values.register_barriers, values.rows = inlines, barred, true
+    values.inlines, values.register_barriers, values.types = inlines, barred, "templates/model/types.h"
+    values.rounded, values.causal, values.matrices = p.rounded or p.shape.rounded or false, p.segments[1].plan.shape.causal, {}
+    values.matrix = p.variants[1].product and structs.matrix(p).name
+    local by_name = {}
+    for _, segment in ipairs(p.segments) do
+        add_matrix(values.matrices, by_name, segment.plan)
+    end
+    if p.embedding then add_matrix(values.matrices, by_name, p) end
     values.returns_text = "the functions return";
     (p.embedding and add_whole or add_blocks)(p, values)
     return values

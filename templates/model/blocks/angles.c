@@ -3,8 +3,8 @@
 //$ local pairs = names.constant("ROPE_PAIRS")
 //$ if shape.rope.digits then
 $(i)float cosine[$(pairs)], sine[$(pairs)];
-$(i)$(helper)_angles(weights, $(position), cosine, sine);
+$(i)$(helper)_angles(layer, $(position), cosine, sine);
 //$ else
-$(i)const float *cosine = weights->cosines + $(position) * $(pairs);
-$(i)const float *sine = weights->sines + $(position) * $(pairs);
+$(i)const float *cosine = layer->cosines + $(position) * $(pairs);
+$(i)const float *sine = layer->sines + $(position) * $(pairs);
 //$ end

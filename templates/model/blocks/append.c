@@ -1,4 +1,4 @@
-//$ takes isa, lanes, helper, cache_type, cached, rounds, v
+//$ takes isa, lanes, helper, cache_type, rounds, v
 //$ -- How keys and values go into the cache.
 //$ local words, plain = shape.cache.words, cache_type.plain
 //$ local heads = shape.kv_heads > 1
@@ -26,25 +26,24 @@ $(i)$(transpose)($(sum("k", at)), k_step, $(sum("key", times(at, tile_positions)
 }
 //$ end
 //$ local bounded = shape.shifted > 0 and (shape.mixed or not shape.ring)
-//$ local parameters = listed(
-//$     shape.rope and "const " .. names.weights .. " *weights",
-//$     "const float *restrict k, size_t k_step, const float *restrict v, size_t v_step",
-//$     cached("%s *restrict %s"),
-//$     "size_t first, size_t tokens",
-//$     shape.mixed and "size_t positions",
-//$     bounded and "size_t end"
-//$ )
 //$ local length = shape.mixed and "positions" or names.constant("CACHE_POSITIONS")
 //$ local some = shape.shifted < shape.kv_heads and " of the first " .. (shape.shifted > 1 and shape.shifted .. " heads" or "head") or ""
 
-/* Puts the keys and values of some tokens into the cache of a layer, from position `first` on.
+/* Puts the keys and values of the tokens of `span` into the cache of a layer.
 //$ if shape.shifted > 0 then
    Keys$(some) go beside the values of the next
-   token$(bounded and ", if that is before `end`" or ""), those of the first token also beside its own.
+   token$(bounded and ", if there is one" or ""), those of the first token also beside its own.
 //$ end
    */
-static void $(helper)_append($(parameters))
+static void $(helper)_append(const $(names.type("layer")) *layer, const $(names.type("attention")) *a, const $(names.span) *span,
+    const $(names.type("cache")) *cache)
 {
+    const size_t k_step = a->k.step, v_step = a->v.step, first = span->first, tokens = span->count;
+    const float *k = a->k.at + span->token * k_step, *v = a->v.at + span->token * v_step;
+$(include("templates/model/blocks/cache_of_span.c", { restrict = "" }))
+//$ if bounded then
+    const size_t end = $(shape.sequences and "span->tokens" or names.constant("CACHE_POSITIONS"));
+//$ end
 //$ if not words then
 //$ if shape.cache.pitch > shape.width + 1 then
     const float one = $hidden(1.0f), zero = $hidden(0.0f); /* else loops are calls of memcpy and memset */
@@ -58,6 +57,9 @@ static void $(helper)_append($(parameters))
     size_t turned = 0; /* tokens whose keys are there already */
 //$ end
 
+//$ if not shape.rope then
+    (void) layer; /* nothing is rotated */
+//$ end
     for (size_t token = 0; token < tokens; ++token) {
         const size_t position = first + token$(shape.ring and ", place = position % " .. length or "");
         const float *token_k = k + token * k_step, *token_v = v + token * v_step;

@@ -1,18 +1,21 @@
-//$ takes helper, cache_type, cached
+//$ takes helper, cache_type
 //$ -- How keys go into a cache that has no values: all heads of a token in a row, before they are rotated.
 //$ local pitch, width, plain = names.constant("VALUE_PITCH"), shape.width, cache_type.plain
 //$ -- What is rounded together, a row or, to integers, a head of it: so many elements, filled up.
 //$ local part, elements = cache_type.scaled and width or shape.e, shape.cache.rounded_elements
 //$ local copies = part < elements
-//$ local held = shape.mixed and ", size_t positions" or ""
 //$ local length = shape.mixed and "positions" or names.constant("CACHE_POSITIONS")
 //$ if not plain then
 $(include("templates/model/blocks/round_head.c", { elements = elements, text = cache_type.scaled and tostring(elements) or pitch }))
 //$ end
 
-/* Puts the keys of some tokens into the cache of a layer, from position `first` on. */
-static void $(helper)_append(const float *restrict k, size_t k_step, $(cached("%s *restrict %s")), size_t first, size_t tokens$(held))
+/* Puts the keys of the tokens of `span` into the cache of a layer. */
+static void $(helper)_append(const $(names.type("layer")) *layer, const $(names.type("attention")) *a, const $(names.span) *span,
+    const $(names.type("cache")) *cache)
 {
+    const size_t k_step = a->k.step, first = span->first, tokens = span->count;
+    const float *k = a->k.at + span->token * k_step;
+$(include("templates/model/blocks/cache_of_span.c", { restrict = "" }))
 //$ if plain or copies then
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 //$ end
@@ -20,6 +23,7 @@ static void $(helper)_append(const float *restrict k, size_t k_step, $(cached("%
     const float zero = $hidden(0.0f); /* else its loop is a call of memset */
 //$ end
 
+    (void) layer; /* nothing is rotated before it is read */
     for (size_t token = 0; token < tokens; ++token) {
         const float *token_k = k + token * k_step;
         const size_t place = $(shape.ring and "(first + token) % " .. length or "first + token");

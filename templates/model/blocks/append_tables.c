@@ -1,24 +1,23 @@
-//$ takes isa, helper, cached
+//$ takes isa, helper
 //$ -- What attention by tables of an encoder keeps of tokens.
 //$ local hash, heads = shape.lsh, shape.kv_heads > 1
 //$ local shifted = shape.shifted > 0
-//$ local parameters = listed(
-//$     shape.rope and "const " .. names.weights .. " *weights",
-//$     "const float *restrict signs, const float *restrict k, size_t k_step, const float *restrict v, size_t v_step",
-//$     cached("%s *restrict %s"),
-//$     "size_t first, size_t tokens",
-//$     shifted and "size_t end",
-//$     "float *restrict scratch"
-//$ )
 
-/* Keeps keys, their codes and values of some tokens of a layer, from position `first` on.
+/* Keeps keys, their codes and values of the tokens of `span`.
 //$ if shifted then
    Keys of the first $(shape.shifted > 1 and shape.shifted .. " heads" or "head") go beside the values of the next
-   token, if that is before `end`, those of the first token also beside its own.
+   token, if there is one, those of the first token also beside its own.
 //$ end
    */
-static void $(helper)_append($(parameters))
+static void $(helper)_append(const $(names.type("layer")) *layer, const $(names.type("attention")) *a, const $(names.span) *span,
+    const $(names.type("cache")) *cache)
 {
+    const size_t k_step = a->k.step, v_step = a->v.step, first = span->first, tokens = span->count;
+    const float *k = a->k.at + span->token * k_step, *v = a->v.at + span->token * v_step;
+$(include("templates/model/blocks/cache_of_span.c", { restrict = "" }))
+//$ if shifted then
+    const size_t end = span->tokens;
+//$ end
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 
     for (size_t token = 0; token < tokens; ++token) {
@@ -66,6 +65,6 @@ $(i)if (from < to)
 //$ end
 //$ local keys = of_head("keys") .. " + " .. from .. " * " .. shape.width .. ", " .. shape.width
 //$ local codes = of_head("codes") .. " + " .. from .. ", " .. names.constant("CODE_PITCH")
-$(i)$(shifted and "    " or "")$(helper)_hash_tokens(signs, $(keys), $(shifted and to .. " - " .. from or "tokens"), $(codes), scratch);
+$(i)$(shifted and "    " or "")$(helper)_hash_tokens(layer->signs, $(keys), $(shifted and to .. " - " .. from or "tokens"), $(codes), a->z);
 //$ end, { block = true })
 }

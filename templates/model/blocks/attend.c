@@ -1,4 +1,4 @@
-//$ takes isa, lanes, helper, v, scale, cache_type, cached, positioned, rounds, type, made
+//$ takes isa, lanes, helper, v, scale, rounds, made, structs
 //$ -- Attention of some tokens, whose keys and values are in the cache.
 //$ local value_pitch, words = names.constant("VALUE_PITCH"), shape.cache.words
 //$ local heads = shape.cached_heads > 1
@@ -6,11 +6,11 @@
 
 /* Shaped attention of a group of heads: from y, the values that a softmax mixes, to alpha v + beta y - gamma mean, row by row of y;
    mean is that of all values that a token attends to. value: of the head, from position 0 on; shape: alpha, beta and gamma of each head. */
-static void $(helper)_shape(const float *restrict value, const float *restrict shape, size_t first, size_t tokens,
-    size_t end, float *restrict y)
+static void $(helper)_shape(const float *restrict value, const float *restrict shape, const $(names.span) *span, float *restrict y)
 {
     float total[$(value_pitch)];
     const float zero = $hidden(0.0f); /* else its loop is a call of memset */
+    const size_t first = span->first, tokens = span->count, end = $(shape.causal and "first + tokens" or "span->tokens");
     size_t seen = 0;
 
     for (size_t i = 0; i < $(value_pitch); ++i)
@@ -35,49 +35,32 @@ $(i)$(isa.store_unaligned("total", k, isa.add(isa.load_unaligned("total", k), va
     }
 }
 //$ end
-//$ local needs_first = positioned or shape.rope or shape.shaped
 //$ local group = shape.group
 //$ local head_at = shape.mixed and "head * positions" or "head"
-//$ local function of_head(name) return sum(name, heads and times(head_at, names.constant(name:upper() .. "_HEAD")) or 0) end
-//$ local key_text = of_head("keys") .. (cache_type.scaled and ", " .. of_head("key_scales") or "")
-//$ local value_text = of_head("values") .. (cache_type.scaled and ", " .. of_head("value_scales") or "")
 //$ local some = v.queries > 1
-//$ local parameters = listed(
-//$     shape.rope and "const " .. names.weights .. " *weights",
-//$     shape.unit and "const float *scales",
-//$     shape.shaped and "const float *parts",
-//$     made and "const " .. (shape.rounded and shape.rounded.storage or type.storage) .. " *w",
-//$     made and type.scaled and "const float *w_scales",
-//$     made and "const float *bias" .. (v.unpacked_at and ", float *unpacked" or ""),
-//$     "const float *restrict q, size_t q_step",
-//$     cached("const %s *%s"),
-//$     needs_first and "size_t first",
-//$     "size_t tokens",
-//$     not shape.causal and "size_t end",
-//$     shape.full_layers and "size_t window",
-//$     shape.mixed and "size_t positions",
-//$     "float *restrict y, size_t y_step, float *scratch"
-//$ )
 
-//$ local from, at_once = needs_first and " from position `first` on" or "", some and v.queries or "one"
-/* Attention of some tokens$(from), $(at_once) at a time: q and y are rows of $(plural(shape.heads, "head")) of $(shape.width). */
-static void $(helper)_attend($(parameters))
+/* Attention of the tokens of `span`, $(some and v.queries or "one") at a time: q and y are rows of $(plural(shape.heads, "head")) of $(shape.width). */
+static void $(helper)_attend(const $(names.type("layer")) *layer, const $(names.type("attention")) *a, const $(names.span) *span,
+    const $(names.type("cache")) *cache)
 {
-//$ if some then
-    const size_t batch = tokens < $(v.queries) ? tokens : $(v.queries);
-//$ end
+    const size_t q_step = a->q.step, y_step = a->y.step, first = span->first, tokens = span->count;
+    const float *q = a->q.at + span->token * q_step;
+    float *y = a->y.at + span->token * y_step;
+$(include("templates/model/blocks/cache_of_span.c", { restrict = "" }))
+    $(names.type("cache")) head_cache;
+    $(names.span) some_tokens;
 //$ if scale == "1.0f" or not made or made.head_pitch then
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 //$ end
-//$ local tile = v.buffers.tile_floats > 0 and names.constant("TILE_FLOATS") .. " + " or ""
-//$ for _, item in ipairs(v.buffers.queries) do
-//$ local buffer = "scratch + " .. tile .. (some and "batch * " or "") .. names.constant(item.name:upper() .. "_AT")
-    $(item.storage) *$(item.name) = $(item.storage == "float" and buffer or "(" .. item.storage .. " *) (void *) (" .. buffer .. ")");
-//$ end
 
+    some_tokens.tokens = span->tokens;
+//$ if shape.mixed then
+    head_cache.positions = positions;
+//$ end
 //$ local factor = shape.unit and "factor" or scale == "1.0f" and "one" or scale
 //$ -- Rows of queries: of token `own` of a batch, number `row` of a group; and what lies before the head's elements.
 //$ local i = heads and "            " or "        "
+//$ local count = some and "count" or "1"
 //$ local token = some and "(token + own)" or "token"
 //$ local position = some and "(first + token + own)" or "(first + token)"
 //$ local function query(row) return some and row and "(own * " .. group .. " + row)" or some and "own" or row and "row" or "" end
@@ -111,9 +94,9 @@ $(inner)for (size_t row = 0; row < $(group); ++row) {
 //$ end
 $(each)const float *from = q + $(token) * q_step$(element(row));
 //$ local to = query(row)
-$(each)float *to = queries$(to ~= "" and " + " .. times(to, shape.width) or "");
+$(each)float *to = a->queries$(to ~= "" and " + " .. times(to, shape.width) or "");
 //$ if shape.unit then
-$(each)const float factor = $(scale) * scales[$(number_of(row))];
+$(each)const float factor = $(scale) * layer->attention_scale[$(number_of(row))];
 //$ end
 //$ if shape.rope then
 $(each)$(helper)_rotate(from, cosine, sine, $(factor), to);
@@ -130,32 +113,24 @@ $(i)}
 //$ end
 //$ if words then
 //$ local rows = some and (group > 1 and "count * " .. group or "count") or group
-$(i)$(rounds[shape.width])_rounded_$(shape.width)(queries, $(shape.width), rounded_queries, $(v.attention.query_step), $(rows));
+$(i)$(rounds[shape.width])_rounded_$(shape.width)(a->queries, $(shape.width), a->rounded_queries, $(v.attention.query_step), $(rows));
 //$ end
-//$ local count = some and "count" or "1"
-//$ local given = listed(
-//$     shape.from_keys and shape.rope and "weights",
-//$     words and "rounded_queries" or "queries",
-//$     key_text,
-//$     not shape.from_keys and value_text,
-//$     positioned and "first + token",
-//$     count,
-//$     not shape.causal and "end",
-//$     shape.full_layers and "window",
-//$     shape.mixed and "positions",
-//$     "sums, scores",
-//$     words and "rounded_weights",
-//$     "totals",
-//$     tile ~= "" and "scratch"
-//$ )
-$(i)$(v.names.attention)($(given));
+
+//$ for _, part in ipairs(structs.cache) do
+//$ if part.at then
+//$ local first = heads and times(head_at, names.constant(part.name:upper() .. "_HEAD")) or 0
+$(i)head_cache.$(part.name) = $(sum(part.name, first));
+//$ end
+//$ end
+$(i)some_tokens.first = first + token;
+$(i)some_tokens.count = $(count);
+$(i)$(v.names.attention)(layer, &head_cache, &some_tokens, a);
 //$ if shape.shaped then
-//$ local parts = sum("parts", heads and times("head", 3 * group) or 0)
-//$ local end_of = shape.causal and "first + token + " .. count or "end"
-$(i)$(helper)_shape($(value_text), $(parts), first + token, $(count), $(end_of), sums);
+//$ local parts = sum("layer->attention_shape", heads and times("head", 3 * group) or 0)
+$(i)$(helper)_shape(head_cache.values, $(parts), &some_tokens, a->sums);
 //$ end
 //$ if made then
-$(include("templates/model/blocks/values_of_keys.c", { some = some, rounds = rounds }))
+$(include("templates/model/blocks/values_of_keys.c", { count = count, rounds = rounds }))
 //$ else
 //$ local number = some and (row and "count * " .. group or "count") or tostring(group)
 //$ local out = i
@@ -169,7 +144,7 @@ $(i)for (size_t row = 0; row < $(number); ++row) {
 $(out)float *out = y + $(of_token) * y_step$(head_of and " + " .. times(head_of, shape.width) or "");
 //$ local sums_at = number ~= "1" and "row * " .. value_pitch or 0
 //$ over_row(out, shape.width, function(i, at, load, store)
-$(i)$(store("out", at, isa.mul(isa.broadcast("one"), load("sums", sum(sums_at, at)))));
+$(i)$(store("out", at, isa.mul(isa.broadcast("one"), load("a->sums", sum(sums_at, at)))));
 //$ end)
 //$ if number ~= "1" then
 $(i)}

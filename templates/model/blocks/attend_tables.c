@@ -1,29 +1,27 @@
-//$ takes helper, v, cached
+//$ takes helper, v, structs
 //$ -- Attention by tables of some tokens.
 //$ local hash, causal, group = shape.lsh, shape.causal, shape.group
-//$ local near = hash.window > 0
-//$ local rows = sum("scratch", names.constant("TABLE_AT"))
 //$ local all = { { name = "q", heads = shape.heads }, causal and { name = "k", heads = shape.kv_heads } or nil }
-//$ local parameters = listed(
-//$     shape.rope and "const " .. names.weights .. " *weights",
-//$     "const float *signs, float *q, size_t q_step",
-//$     causal and "float *k, size_t k_step, const float *v, size_t v_step",
-//$     cached((causal and "" or "const ") .. "%s *%s"),
-//$     "size_t first, size_t tokens",
-//$     not causal and "size_t end",
-//$     "uint16_t *q_codes" .. (causal and ", uint16_t *k_codes" or ""),
-//$     "float *y, size_t y_step, float *scratch"
-//$ )
 
 //$ local rotates = shape.rope and " Rotates q" .. (causal and " and k" or "") .. " in place." or ""
-/* Attention of some tokens from position `first` on: q and y are rows of $(plural(shape.heads, "head")) of $(shape.width).$(rotates) */
-static void $(helper)_attend($(parameters))
+/* Attention of the tokens of `span`: q and y are rows of $(plural(shape.heads, "head")) of $(shape.width).$(rotates) */
+static void $(helper)_attend(const $(names.type("layer")) *layer, const $(names.type("attention")) *a, const $(names.span) *span,
+    const $(names.type("cache")) *cache)
 {
+    const size_t tokens = span->count, q_step = a->q.step, y_step = a->y.step;
+    float *q = a->q.at + span->token * q_step, *y = a->y.at + span->token * y_step;
+//$ if causal then
+    const size_t k_step = a->k.step, v_step = a->v.step;
+    float *k = a->k.at + span->token * k_step, *v = a->v.at + span->token * v_step;
+//$ end
+$(include("templates/model/blocks/cache_of_span.c", { restrict = "" }))
+    $(names.type("cache")) head_cache;
+    $(names.type("attention")) part;
 //$ if shape.rope then
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 
     for (size_t token = 0; token < tokens; ++token) {
-$(include("templates/model/blocks/angles.c", { i = "        ", position = "(first + token)" }))
+$(include("templates/model/blocks/angles.c", { i = "        ", position = "(span->first + token)" }))
 //$ for _, row in ipairs(all) do
 //$ local name, heads = row.name, row.heads
 //$ local own = name .. " + token * " .. name .. "_step + head * " .. shape.width
@@ -38,37 +36,36 @@ $(include("templates/model/blocks/angles.c", { i = "        ", position = "(firs
         for (size_t i = 0; i < $(shape.shifted * shape.width); ++i) {
             const float own = k[token * k_step + i];
 
-            k[token * k_step + i] = first + token > 0 ? before[i] : own;
+            k[token * k_step + i] = span->first + token > 0 ? before[i] : own;
             before[i] = own;
         }
 //$ end
 //$ for _, row in ipairs(all) do
 //$ local name, heads = row.name, row.heads
-    $(helper)_hash_heads(signs, $(name), $(name)_step, $(heads), tokens, $(name)_codes, scratch);
+    $(helper)_hash_heads(layer->signs, $(name), $(name)_step, $(heads), tokens, a->$(name)_codes, a->z);
 //$ end
-//$ if not (causal or near) then
-    (void) keys; /* only a window reads them */
-    (void) first;
+    part.q.step = q_step;
+//$ if causal then
+    part.k.step = k_step;
+    part.v.step = v_step;
+//$ else
+    part.table = a->table;
 //$ end
+    part.y.step = y_step;
 //$ loop("    ", "head", 0, shape.kv_heads, 1, function(i, head)
-//$ local of_q = times(head, group * shape.width)
-//$ local state = false
-//$ for _, part in ipairs(shape.cache.parts) do
-//$     local own = part.read and sum(part.name, times(head, names.constant(part.name:upper() .. "_HEAD")))
-//$     state = own and listed(state, own) or state
+//$ local of_q, of_k = times(head, group * shape.width), times(head, shape.width)
+//$ local function codes_of(heads) return head ~= 0 and "head * " .. heads * hash.tables .. " * tokens" or 0 end
+//$ for _, part in ipairs(structs.cache) do
+$(i)head_cache.$(part.name) = $(sum(part.name, times(head, names.constant(part.name:upper() .. "_HEAD"))));
 //$ end
-//$ local function codes_of(name, of_head) return sum(name, head ~= 0 and "head * " .. of_head * hash.tables .. " * tokens" or 0) end
-//$ local given = listed(
-//$     near and sum("q", of_q) .. ", q_step",
-//$     codes_of("q_codes", group),
-//$     causal and near and sum("k", times(head, shape.width)) .. ", k_step",
-//$     causal and sum("v", times(head, shape.width)) .. ", v_step, " .. codes_of("k_codes", 1),
-//$     state,
-//$     (causal or near) and "first",
-//$     "tokens" .. (causal and "" or ", end"),
-//$     sum("y", of_q) .. ", y_step",
-//$     not causal and (shape.cache.limit and "(int16_t *) (void *) (" .. rows .. ")" or rows)
-//$ )
-$(i)$(v.names.attention)($(given));
+$(i)part.q.at = $(sum("q", of_q));
+$(i)part.q_codes = $(sum("a->q_codes", codes_of(group)));
+//$ if causal then
+$(i)part.k.at = $(sum("k", of_k));
+$(i)part.v.at = $(sum("v", of_k));
+$(i)part.k_codes = $(sum("a->k_codes", codes_of(1)));
+//$ end
+$(i)part.y.at = $(sum("y", of_q));
+$(i)$(v.names.attention)(&head_cache, span, &part);
 //$ end)
 }

@@ -1,4 +1,4 @@
-//$ takes prologue, isa, v, lanes, symbol, helper, keys, attention, cache_type, attention_parameters, load_cached, dots, cap,
+//$ takes prologue, isa, v, lanes, symbol, helper, keys, attention, cache_type, load_cached, dots, cap,
 //$ takes cached_type
 //$ lines("", prologue)
 //$ local score_prefetch, sum_blocks = attention.score_prefetch, attention.sum_blocks
@@ -9,6 +9,7 @@
 //$ local integers = dots and dots.integers
 //$ local from_keys = shape.from_keys
 //$ local storage, row_storage = from_keys and "float" or shape.cache.storage, dots and dots.storage or "float"
+//$ local cached_storage = from_keys and cached_type.storage or storage
 //$ -- A loop's load of keys or values, the broadcast of a query or weight, and the sum with their product.
 //$ local function load_own(base, at) return dots and isa.load_words(base, at) or load_cached(base, at) end
 //$ local function spread(element) return dots and isa.index_broadcast(element) or isa.broadcast(element) end
@@ -197,53 +198,66 @@ $(include("templates/model/blocks/attention_tiles.c", given))
 //$ local queries = "[queries]" .. (shape.group > 1 and "[" .. shape.group .. "]" or "")
 //$ local scaled = ", scaled" .. (shape.rope and ", rotated" or "")
 //$ local more = integers and (dots.sums.started and ", what sums start from" or ", a word that is not read here") .. ", and the unit" or ""
-//$ local weights = dots and "weight " .. queries .. "[" .. weight_step .. "], " or ""
+//$ local weights = dots and "rounded_weights " .. queries .. "[" .. weight_step .. "], " or ""
 
 /* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile: no more than a
    tile of scores is held.
 //$ if dots then
-   query    $(queries)[$(query_step)]$(scaled) and rounded: $(plural(key_step, "word")) of $(plural(dots.rows, "element"))$(more)
-   key      [tiles][$(key_step)][$(keys)], words of $(plural(dots.rows, "element"))$(integers and ", each " .. dots.offset .. " more" or "")
-   value    [positions / $(dots.rows)][$(shape.cache.pitch)], words of $(dots.rows) positions
+   kept     keys [tiles][$(key_step)][$(keys)], words of $(plural(dots.rows, "element"))$(integers and ", each " .. dots.offset .. " more" or "");
+            values [positions / $(dots.rows)][$(shape.cache.pitch)], words of $(dots.rows) positions
+//$ elseif from_keys then
+   kept     keys [positions][$(shape.cache.pitch)], of all heads, before they are rotated
 //$ else
-   query    $(queries)[$(shape.width)]$(scaled)
-//$ if from_keys then
-   key      [positions][$(shape.cache.pitch)], of all heads, before they are rotated
-//$ else
-   key      [tiles][$(shape.width)][$(keys)]
-   value    [positions][$(shape.cache.pitch)]
+   kept     keys [tiles][$(shape.width)][$(keys)], values [positions][$(shape.cache.pitch)]
 //$ end
-//$ end
-//$ if from_keys and cached_type.scaled then
-   key_scale  [positions][$(shape.heads)]: their units
-//$ end
-//$ if cache_type.scaled then
-   key_scale, value_scale  [positions]: their units
+//$ if cached_type.scaled then
+            and their units, [positions]$(from_keys and "[" .. shape.heads .. "]" or "")
 //$ end
 //$ local window = shape.full_layers and "window" or shape.window
 //$ local behind = shape.full_layers and "window - 1" or shape.window and shape.window - 1
 //$ local length = shape.mixed and "positions" or names.constant("CACHE_POSITIONS")
 //$ if shape.ring then
-   first    position of the first query; each attends to the last $(window) positions up to its own,
+   span     the tokens of the queries; each attends to the last $(window) positions up to its own,
             in a ring of $(shape.mixed and length or shape.cache.positions)
 //$ elseif shape.causal then
-   first    position of the first query; each attends to positions up to its own
+   span     the tokens of the queries; each attends to positions up to its own
 //$ elseif shape.window then
-   first    position of the first query; each attends to $(behind) positions before and behind it
-   end      how many positions there are
+   span     the tokens of the queries; each attends to $(behind) positions before and behind it
 //$ else
-   end      how many positions there are; all queries attend to all of them
+   span     the tokens of the queries; all attend to all of the sequence
 //$ end
-   sums     $(queries)[$(shape.cache.pitch)]: the results$(from_keys and ", means of keys" or "")
-   score    $(queries)[$(keys)], $(weights)total $(queries)[$(lanes)], $(dots and "all" or "both") overwritten
+   a        $(dots and "rounded_queries" or "queries") $(queries)[$(query_step)]$(scaled)$(dots and " and rounded: " .. plural(key_step, "word") .. " of " .. plural(dots.rows, "element") .. more or "");
+            sums $(queries)[$(shape.cache.pitch)]: the results$(from_keys and ", means of keys" or "");
+            scores $(queries)[$(keys)], $(weights)totals $(queries)[$(lanes)], $(dots and "all" or "both") overwritten
 //$ if cap then
    A score x becomes $(cap.text) tanh(x / $(cap.text)).
 //$ end
    Nothing may overlap. Cannot fail. */
-//$ local weight = dots and dots.storage .. " *restrict weight"
-//$ local tile_floats = v.buffers.tile_floats > 0 and "float *restrict tile_floats"
-void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *restrict score", weight, "float *restrict total", tile_floats)))
+void $(symbol)(const $(names.type("layer")) *layer, const $(names.type("cache")) *kept, const $(names.span) *span,
+    const $(names.type("attention")) *a)
 {
+    const $(row_storage) *query = a->$(dots and "rounded_queries" or "queries");
+    const $(cached_storage) *key = kept->keys;
+//$ if cached_type.scaled then
+    const float *key_scale = kept->key_scales;
+//$ end
+//$ if not from_keys then
+    const $(storage) *value = kept->values;
+//$ if cached_type.scaled then
+    const float *value_scale = kept->value_scales;
+//$ end
+//$ end
+    float *sums = a->sums, *score = a->scores, *total = a->totals$(v.buffers.tile_floats > 0 and ", *tile_floats = a->tile" or "");
+//$ if dots then
+    $(dots.storage) *weight = a->rounded_weights;
+//$ end
+//$ if shape.mixed then
+    const size_t positions = kept->positions;
+//$ end
+//$ if shape.full_layers then
+    const size_t window = layer->window;
+//$ end
+    const size_t $(shape.causal and "first = span->first, " or shape.window and "first = span->first, end = span->tokens, " or "end = span->tokens, ")queries = span->count;
 //$ if shape.group > 1 then
     const size_t rows = queries * $(shape.group);
 //$ end
@@ -268,6 +282,9 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
 //$ end
 //$ local stop = shape.window and not shape.causal and "stop" or "end"
 
+//$ if not (shape.full_layers or from_keys and shape.rope) then
+    (void) layer; /* has a window where only some layers do, and angles for keys that are not rotated */
+//$ end
     for (size_t r = 0; r < $(all_rows); ++r)
         largest[r] = -3.4028235e38f; /* finite: else a tile of which a query sees nothing would make NaN */
     for (size_t i = 0; i < $(times(all_rows, lanes)); ++i)
@@ -314,7 +331,7 @@ void $(symbol)($(listed(attention_parameters, "float *restrict sums, float *rest
         for (size_t head = 0; head < $(shape.heads); ++head) {
 //$ local own_keys = "tile_value + head * " .. shape.width
 //$ if shape.rope then
-            $(helper)_turn_keys(weights, $(own_keys), tile, count, turned);
+            $(helper)_turn_keys(layer, $(own_keys), tile, count, turned);
 //$ end
             for (size_t r = head; r < $(all_rows); r += $(shape.heads))
                 $(helper)_scores(query + r * $(query_step), $(shape.rope and "turned" or own_keys), count, score + r * $(keys));

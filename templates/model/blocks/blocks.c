@@ -1,11 +1,7 @@
-//$ takes prologue, isa, v, lanes, symbol, helper, before, after, reads_input, activates, activation, activation_table, eps,
-//$ takes rounded, rounded_rows, tiles, copies, tokens_parameters, threads, sums, pitches, normed, head_norms, full_flags
-//$ takes cache_places
+//$ takes prologue, v, symbol, helper, after, activation, activation_table, eps, structs,
+//$ takes rounded, rounded_rows, tiles, tokens_parameters, threads, sums, normed, head_norms
 //$ local macro = names.constant
 //$ local layers = shape.layers > 1
-//$ -- Where layer `layer` has its part of `base`.
-//$ local function of_layer(base, of) return sum(base, layers and times("layer", macro(of)) or 0) end
-//$ local d_in = macro(shape.input == shape.d and "D" or "D_IN")
 //$ lines("", prologue)
 
 #define $(macro("CHUNK")) $(v.chunk) /* tokens that go through a block together */
@@ -24,10 +20,9 @@
 //$ if v.unpacked_at then
 #define $(macro("UNPACKED_AT")) $(v.unpacked_at) /* where weights converted to floats lie in scratch, in floats */
 //$ end
-//$ local rounds = {}
-//$ local joined -- the activation that a product by tiles ends with
+//$ local rounds, activates, joined = {}, false, false -- joined: the activation that a product by tiles ends with
 //$ for _, step in ipairs(after) do
-//$     joined = tiles and step.of and step or joined
+//$     joined, activates = tiles and step.of and step or joined, step.op == "activate" and step or activates
 //$ end
 //$ for _, inputs in ipairs(rounded_rows) do
 //$     local measured = joined and joined.inputs == inputs and rounded.integers or false
@@ -40,58 +35,24 @@
 //$ elseif activates or sums and sums.activates then
 //$     activated = once("templates/math/activation.c", { activation = activation }) .. "_" .. activation
 //$ end
+//$ -- The names of the functions that steps call.
+//$ local names_of, norms, norms_of_heads = {}, {}, {}
+//$ function names_of.round(inputs) return rounds[inputs] .. "_rounded_" .. inputs end
+//$ function names_of.norm(step) return norms[step.width or shape.d] end
+//$ function names_of.norm_of_heads(step) return norms_of_heads[step.number] end
+//$ function names_of.copy(width) return helper .. "_copy_" .. width end
+//$ function names_of.add() return helper .. "_add_" .. shape.d end
 //$ if activates then
-
-//$ if shape.gated then
-/* hidden = activation(gate) hidden, [tokens] rows of $(macro(pitches.hidden)). */
-//$ else
-/* hidden = activation(hidden), [tokens] rows of $(macro(pitches.hidden)). */
-//$ end
-static void $(helper)_activate($(shape.gated and "const float *restrict gate, " or "")float *restrict hidden, size_t tokens)
-{
-    for (size_t token = 0; token < tokens; ++token) {
-//$ loop("        ", "i", 0, shape.f, lanes, function(i, at)
-//$ if shape.gated then
-$(i)const $(isa.vector) x = $(isa.load_unaligned("gate", at));
-$(i)const $(isa.vector) open = $(activated)(x);
-$(i)const $(isa.vector) value = $(isa.load_unaligned("hidden", at));
-$(i)$(isa.store_unaligned("hidden", at, isa.mul("open", "value")));
-//$ else
-$(i)const $(isa.vector) x = $(isa.load_unaligned("hidden", at));
-$(i)$(isa.store_unaligned("hidden", at, activated .. "(x)"));
-//$ end
-//$ end)
-//$ if shape.gated then
-        gate += $(macro(pitches.hidden));
-//$ end
-        hidden += $(macro(pitches.hidden));
-    }
-}
+//$ local round = activates.rounded and names_of.round(activates.inputs)
+$(include("templates/model/blocks/activate.c", { activated = activated, step = activates, round = round or false }))
 //$ end
 //$ if joined then
-//$ local epilogue = { activated = activated, gate = joined.gate }
-//$ epilogue.gate_step = joined.gate and macro(pitches[joined.gate])
-//$ epilogue.rounded_step = macro(pitches[joined.rounded])
-//$ local given = { helper = helper .. "_hidden", epilogue = epilogue, sums = tiles.sums, outputs = tiles.outputs, dot = tiles.dot }
-$(include("templates/model/blocks/product_tiles.c", given))
+$(include("templates/model/blocks/activate_by_tiles.c", { activated = activated, joined = joined, round = names_of.round }))
 //$ end
 //$ if shape.rope then
 $(include("templates/model/blocks/rotate.c"))
 //$ end
-//$ if shape.full_layers then
-
-/* Whether a layer attends to all positions, not only to those in the window. */
-static const unsigned char $(helper)_is_full[$(shape.layers)] = {
-    $(full_flags),
-};
-//$ end
-//$ if shape.mixed then
-
-/* Where the keys and values of a layer begin in the cache: those of layers with the window are rings. */
-static const size_t $(helper)_cache_at[$(shape.layers)] = {
-    $(cache_places),
-};
-//$ end
+$(include("templates/model/blocks/places.c", { layers = layers }))
 //$ if shape.lsh then
 $(include("templates/model/blocks/hash.c", { hash = shape.lsh }))
 //$ if not shape.causal then
@@ -106,8 +67,6 @@ $(include("templates/model/blocks/append.c", { rounds = rounds }))
 //$ end
 $(include("templates/model/blocks/attend.c", { rounds = rounds }))
 //$ end
-//$ -- The functions that norm rows, by the width of these.
-//$ local norms = {}
 //$ for _, width in ipairs(normed) do
 //$     local name = shape.norm.kind .. "_" .. width
 //$     norms[width] = norms[width] or once("templates/math/norm.c", {
@@ -119,7 +78,6 @@ $(include("templates/model/blocks/attend.c", { rounds = rounds }))
 //$         eps = eps,
 //$     }) .. "_" .. name
 //$ end
-//$ local norms_of_heads = {}
 //$ for i, norm in ipairs(head_norms) do
 //$     norms_of_heads[i] = once("templates/math/norm.c", {
 //$         name = norm.name,
@@ -130,119 +88,51 @@ $(include("templates/model/blocks/attend.c", { rounds = rounds }))
 //$         eps = norm.eps,
 //$     }) .. "_" .. norm.name
 //$ end
-//$ if shape.sequences then
-$(include("templates/model/blocks/stretches.c"))
+//$ for _, width in ipairs(structs.copied) do
+$(include("templates/model/blocks/copy_rows.c", { width = width }))
 //$ end
+//$ if structs.adds then
+$(include("templates/model/blocks/add_rows.c", { width = shape.d }))
+//$ end
+$(include("templates/model/blocks/spans.c", { together = shape.ring and not shape.lsh and v.queries }))
 //$ if sums then
-$(include("templates/model/blocks/sum_rows.c", { name = "sum_rows", width = shape.d, activated = false }))
-//$ if sums.hidden then
-//$ local hidden = { name = "sum_hidden", width = shape.f, activated = sums.activates and activated }
-$(include("templates/model/blocks/sum_rows.c", hidden))
+$(include("templates/model/blocks/sums.c", { activated = activated or false }))
 //$ end
-//$ end
-//$ local function step_of(name)
-//$     if name == "in" then return shape.delivered and "in_step" or d_in end
-//$     return macro(pitches[name])
-//$ end
-//$ local function one(step, i)
-//$     if tiles and step.activated then return end -- with its activation
-//$     lines("", { include("templates/model/blocks/step.c", {
-//$         step = step,
-//$         i = i,
-//$         step_of = step_of,
-//$         of_layer = of_layer,
-//$         tiles = tiles,
-//$         norm = function(width) return norms[width] end,
-//$         norms_of_heads = norms_of_heads,
-//$         rounds = rounds,
-//$     }) })
-//$ end
-//$ local floats = v.lookup_floats
-//$ -- Where buffers lie in scratch: those whose names `used` has, nil for all.
-//$ local function declare_buffers(used)
-//$ if floats.many > floats.alone then
-    float *buffers = (float *) scratch + (chunk == 1 ? $(macro("LOOKUP_FLOATS_ALONE")) : $(macro("LOOKUP_FLOATS")));
-//$ elseif floats.many > 0 then
-    float *buffers = (float *) scratch + $(macro("LOOKUP_FLOATS"));
-//$ else
-    float *buffers = (float *) scratch;
-//$ end
-//$ for _, item in ipairs(v.buffers.tokens) do
-//$ local at = "buffers + chunk * " .. macro(item.name:upper() .. "_AT")
-//$ if not used or used[item.name] then
-//$ if item.storage ~= "float" then at = "(" .. item.storage .. " *) (void *) (" .. at .. ")" end
-    $(item.storage) *$(item.name) = $(at);
-//$ end
-//$ end
-//$ end
-//$ -- What is kept of all tokens of a call, from the chunk's first one on, if `used` has it.
-//$ local of_call = v.buffers.of_call
-//$ local function declare_of_call(i, used)
-//$     if of_call and (not used or used[of_call.name]) then
-$(i)float *$(of_call.name) = (float *) scratch + $(macro("OF_CALL_AT")) + at * $(step_of(of_call.name));
-//$     end
-//$ end
-//$ -- The parts of the cache of a layer, from `base` on.
-//$ local function parts_of_cache(i, base)
-//$     if shape.mixed then
-$(i)const size_t positions = $(helper)_is_full[layer] ? $(macro("CACHE_POSITIONS")) : $(macro("RING_POSITIONS"));
-//$     end
-//$     for _, part in ipairs(shape.cache.parts) do
-//$         local at = part.at == 0 and base
-//$             or "(" .. base .. " + " .. (shape.mixed and "positions * " or "") .. macro(part.name:upper() .. "_AT") .. ")"
-$(i)$(part.storage) *$(part.name) = ($(part.storage) *) (void *) $(at);
-//$     end
-//$ end
-//$ local which = layers and "All " .. shape.layers .. " blocks" or "The block"
-//$ if threads then
+//$ local last = after[#after]
 //$ for _, phase in ipairs(v.phases) do
-//$ local needs = phase.needs
-//$ local parameters = listed(
-//$     needs.weights and "const " .. names.weights .. " *weights",
-//$     needs.layer and "size_t layer",
-//$     needs.cache and "unsigned char *cache",
-//$     needs.x and "const float *x",
-//$     needs.y and "float *y",
-//$     needs.positions and (shape.sequences and "const size_t *offsets" or "size_t first"),
-//$     needs.together and (shape.sequences and "size_t tokens" or "size_t together"),
-//$     shape.sequences and "size_t from" or "size_t at",
-//$     "size_t end",
-//$     needs.memory and "size_t chunk, void *scratch"
-//$ )
 
-/* $(phase.doc), of tokens number $(shape.sequences and "`from`" or "`at`") to `end` - 1 of a call. */
-static void $(helper)_$(phase.word)($(parameters))
+/* $(phase.doc): tokens number `from` to `end` - 1 of a call. */
+static void $(helper)_$(phase.word)(const $(names.type("call")) *call, size_t layer, size_t from, size_t end, void *scratch)
 {
-//$ if needs.memory then declare_buffers(needs.buffers) end
-//$ if needs.cache then parts_of_cache("    ", "cache") end
-//$ if needs.one then
-    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
+    $(names.type("layer")) own;
+    $(names.type("cache")) cache;
+    $(names.type("buffers")) b;
+    $(names.type("attention")) a;
+//$ if phase.spans then
+    $(names.span) span;
 //$ end
-//$ local i = shape.sequences and "        " or "    "
-//$ if shape.sequences then
 
+    $(helper)_buffers_at(call, scratch, &b);
+    $(helper)_layer_at(call->weights, layer, &b, &own);
+    $(helper)_cache_at(call->cache, layer, &cache);
     for (size_t at = from, next; at < end; at = next) {
         const size_t chunk_end = at - at % $(macro("CHUNK")) + $(macro("CHUNK"));
         next = chunk_end < end ? chunk_end : end;
         const size_t count = next - at;
-//$ if needs.together then
-        const size_t together = chunk_end < tokens ? $(macro("CHUNK")) : tokens - (chunk_end - $(macro("CHUNK")));
-//$ end
-//$ else
-    const size_t count = end - at;
-//$ end
-//$ declare_of_call(i, needs.buffers)
-//$ if needs.x then
-$(i)const float *in = x + at * $(d_in);
+//$ if phase.by_count then
+        const size_t together = chunk_end < call->tokens ? $(macro("CHUNK")) : call->tokens - (chunk_end - $(macro("CHUNK")));
 //$ end
 
-//$ for _, step in ipairs(phase.steps) do one(step, i) end
-//$ if shape.sequences then
-    }
+        $(helper)_chunk_at(call, at, scratch, &b, &a);
+//$ for _, step in ipairs(phase.steps) do
+//$     if not (tiles and step.activated or shape.delivered and step == last) then -- with its activation; behind all layers
+//$         lines("", { include("templates/model/blocks/step.c", { step = step, names_of = names_of }) })
+//$     end
 //$ end
+    }
 }
 //$ end
-//$ end
+//$ local which = layers and "All " .. shape.layers .. " blocks" or "The block"
 //$ if shape.sequences then
 
 /* $(which) for sequences of tokens, sequence s from token offsets[s] - offsets[0] of x$(sums and "" or " and y") on,
@@ -253,146 +143,105 @@ $(i)const float *in = x + at * $(d_in);
 //$ end
 void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const float *x, float *y, $(tokens_parameters), void *scratch)
 {
+    $(names.type("call")) call;
 //$ if shape.sequences then
     const size_t tokens = offsets[sequences] - offsets[0];
 //$ end
-    const size_t chunk = tokens < $(macro("CHUNK")) ? tokens : $(macro("CHUNK"));
-//$ if copies and not threads then
-    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
+//$ if shape.delivered then
+    $(names.type("buffers")) b;
 //$ end
-//$ local own_cache = layers and not shape.sequences
-//$ local function cache_of_layer(i)
-//$     if own_cache then
-$(i)unsigned char *layer_cache = cache + $(shape.mixed and helper .. "_cache_at[layer]" or "layer * " .. macro("CACHE_LAYER_BYTES"));
-//$     end
+
+    call.weights = weights;
+    call.cache = cache;
+    call.in.at = (float *) (uintptr_t) x; /* no step writes to it */
+    call.in.step = $(macro(shape.input == shape.d and "D" or "D_IN"));
+    call.y.at = y;
+    call.y.step = $(macro("D"));
+    call.tokens = tokens;
+//$ if shape.sequences then
+    call.offsets = offsets;
+//$ else
+    call.first = first;
+//$ end
+//$ -- The phases of a layer, of the tokens from number `from` of a call up to `to`, `count` of them.
+//$ local function run_phases(i, from, to, count)
+//$ local at = from == "0" and "" or from .. " + "
+//$ local function call_of(phase, first, last, memory)
+//$     return helper .. "_" .. phase.word .. "(" .. listed("&call", layers and "layer" or "0", first, last, memory) .. ");"
 //$ end
 //$ if threads then
-//$ local calls = {}
-//$ for n, phase in ipairs(v.phases) do
-//$     local needs = phase.needs
-//$     calls[n] = function(from, to, memory)
-//$         return helper .. "_" .. phase.word .. "(" .. listed(
-//$             needs.weights and "weights",
-//$             needs.layer and "layer",
-//$             needs.cache and (own_cache and "layer_cache" or "cache"),
-//$             needs.x and "x",
-//$             needs.y and "y",
-//$             needs.positions and (shape.sequences and "offsets" or "first"),
-//$             needs.together and (shape.sequences and "tokens" or "count"),
-//$             from,
-//$             to,
-//$             needs.memory and "chunk, " .. memory
-//$         ) .. ");"
+#ifdef $(names.macro("OPENMP"))
+//$     local memory = "(unsigned char *) scratch + range * " .. names.macro("THREAD_SCRATCH_BYTES")
+//$     local function range_at(n) return at .. threads.range .. "(" .. listed(count, macro("CHUNK"), "part", n, "ranges") .. ")" end
+//$     for n, phase in ipairs(v.phases) do
+//$         if not phase.alone then
+#pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
+//$         end
+$(i)for (size_t range = 0; range < ranges; ++range)
+$(i)    $(call_of(phase, range_at "range", range_at "range + 1", memory))
 //$     end
+#else
 //$ end
-//$ local count = shape.sequences and "tokens" or "count"
-//$ local function ranges(i)
+//$ for _, phase in ipairs(v.phases) do
+$(i)$(call_of(phase, from, to, "scratch"))
+//$ end
+//$ if threads then
+#endif
+//$ end
+//$ end
+//$ local function ranges(i, count)
+//$ if threads then
 #ifdef $(names.macro("OPENMP"))
 //$ local few = v.part.few and count .. " <= " .. v.part.threshold .. " ? " .. v.part.few .. " : " or ""
 $(i)const size_t part = $(few)$(v.part.many); /* tokens that are worth a thread */
 $(i)const size_t ranges = $(threads.ranges)($(count), $(macro("CHUNK")), part);
 #endif
 //$ end
-//$ local function range_at(n)
-//$     local range = threads.range .. "(" .. listed(count, macro("CHUNK"), "part", n, "ranges") .. ")"
-//$     return (shape.sequences and "" or "at + ") .. range
-//$ end
-//$ local function run_phases(i)
-#ifdef $(names.macro("OPENMP"))
-//$     local memory = "(unsigned char *) scratch + range * " .. names.macro("THREAD_SCRATCH_BYTES")
-//$     for n, phase in ipairs(v.phases) do
-//$         if not phase.alone then
-#pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
-//$         end
-$(i)for (size_t range = 0; range < ranges; ++range)
-$(i)    $(calls[n](range_at "range", range_at "range + 1", memory))
-//$     end
-#else
-//$     for n in ipairs(v.phases) do
-$(i)$(calls[n](shape.sequences and "0" or "at", shape.sequences and "tokens" or "at + count", "scratch"))
-//$     end
-#endif
-//$ end
-//$ if shape.sequences then ranges("    ") end
-
-//$ local i = "    "
-//$ if layers then
-    for (size_t layer = 0; layer < $(shape.layers); ++layer, x = y) {
-//$ i = "        "
-//$ end
-//$ cache_of_layer(i)
-//$ if shape.sequences then
-//$ run_phases(i)
-//$ else
-$(i)for (size_t at = 0; at < tokens; at += $(macro("CHUNK"))) {
-$(i)    const size_t count = tokens - at < $(macro("CHUNK")) ? tokens - at : $(macro("CHUNK"));
-//$ ranges(i .. "    ")
-//$ run_phases(i .. "    ")
-$(i)}
-//$ end
-//$ if layers then
-    }
-//$ end
-}
-//$ else
-//$ declare_buffers()
-
-//$ local function open_chunk(i)
-$(i)for (size_t at = 0; at < tokens; at += $(macro("CHUNK"))) {
-$(i)    const size_t count = tokens - at < $(macro("CHUNK")) ? tokens - at : $(macro("CHUNK"));
-//$ end
-//$ local function steps(list, i)
-//$     for _, step in ipairs(list) do
-//$         if step.op ~= "output" or not shape.delivered then one(step, i) end
-//$     end
 //$ end
 //$ local i = layers and "        " or "    "
-//$ if shape.delivered then
-//$ open_chunk("    ")
-        const float *in = x + at * $(macro("D_IN"));
+//$ local function open_layers(i)
 //$ if layers then
-        size_t in_step = $(macro("D_IN"));
-
-        for (size_t layer = 0; layer < $(shape.layers); ++layer, in = out, in_step = $(step_of("out"))) {
-//$ else
-        const size_t in_step = $(macro("D_IN"));
-
+$(i)for (size_t layer = 0; layer < $(shape.layers); ++layer) {
 //$ end
-//$ cache_of_layer(i .. "    ")
-//$ parts_of_cache(i .. "    ", own_cache and "layer_cache" or "cache")
+//$ end
+//$ if shape.delivered then
+    $(helper)_buffers_at(&call, scratch, &b);
+    for (size_t at = 0; at < tokens; at += $(macro("CHUNK"))) {
+        const size_t count = tokens - at < $(macro("CHUNK")) ? tokens - at : $(macro("CHUNK"));
 
-//$ steps(before, i .. "    ")
-//$ steps(after, i .. "    ")
+//$ ranges("        ", "count")
+        call.in.at = (float *) (uintptr_t) (x + at * $(macro("D_IN")));
+        call.in.step = $(macro("D_IN"));
+//$ if not shape.sequences then
+        call.first = first + at;
+//$ end
+//$ open_layers("        ")
+//$ run_phases(i .. "    ", "0", "count", "count")
 //$ if layers then
+            call.in.at = b.out.at; /* rows that the next layer's attention reads as they are */
+            call.in.step = b.out.step;
         }
 //$ end
-//$ one(after[#after], "        ")
+        $(names_of.copy(shape.d))(b.out.at, b.out.step, y + at * $(macro("D")), $(macro("D")), count);
     }
+//$ elseif #v.phases > 1 and shape.causal then
+//$ open_layers("    ")
+$(i)for (size_t at = 0; at < tokens; at += $(macro("CHUNK"))) {
+$(i)    const size_t count = tokens - at < $(macro("CHUNK")) ? tokens - at : $(macro("CHUNK"));
+//$ ranges(i .. "    ", "count")
+//$ run_phases(i .. "    ", "at", "at + count", "count")
+$(i)}
+//$ if layers then
+        call.in.at = y;
+    }
+//$ end
 //$ else
+//$ ranges("    ", "tokens")
+//$ open_layers("    ")
+//$ run_phases(i, "0", "tokens", "tokens")
 //$ if layers then
-    for (size_t layer = 0; layer < $(shape.layers); ++layer, x = y) {
-//$ end
-//$ cache_of_layer(i)
-//$ parts_of_cache(i, own_cache and "layer_cache" or "cache")
-//$ open_chunk(i)
-$(i)    const float *in = x + at * $(d_in);
-//$ declare_of_call(i .. "    ")
-
-//$ steps(before, i .. "    ")
-//$ if not shape.causal then
-$(i)}
-//$ open_chunk(i)
-//$ declare_of_call(i .. "    ")
-//$ if reads_input then
-$(i)    const float *in = x + at * $(d_in);
-//$ end
-
-//$ end
-//$ steps(after, i .. "    ")
-$(i)}
-//$ if layers then
+        call.in.at = y;
     }
 //$ end
 //$ end
 }
-//$ end

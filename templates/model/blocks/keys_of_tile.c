@@ -24,7 +24,7 @@ $(i)$(isa.store_unaligned("rows", k, isa["load_" .. cached_type.name](sum("key",
 $(include("templates/model/blocks/rotate.c"))
 
 /* turned[count][$(width)] = one head of rows of keys, rotated to their positions, from `position` on. */
-static void $(helper)_turn_keys(const $(names.weights) *weights, const float *restrict rows, size_t position, size_t count,
+static void $(helper)_turn_keys(const $(names.type("layer")) *layer, const float *restrict rows, size_t position, size_t count,
     float *restrict turned)
 {
     for (size_t k = 0; k < count; ++k) {

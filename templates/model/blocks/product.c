@@ -1,4 +1,4 @@
-//$ takes prologue, isa, lanes, symbol, helper, panel, type, product, load_weights, groups
+//$ takes prologue, isa, lanes, symbol, helper, panel, type, product, load_weights, groups, matrix
 //$ lines("", prologue)
 //$ local function accumulator(t, n) return "y" .. t .. "_" .. n end
 //$ -- One input: a strip of `vectors` vectors of weights at `row`, of `tokens` tokens.
@@ -150,26 +150,24 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
 //$ end
 
 /* A dense product for some tokens: y = W x + bias.
-   x      rows of `inputs` floats, x_step apart
+   x      rows of inputs
 //$ if groups then
-   w      [panels][groups of $(groups.inputs) inputs][$(groups.words)]: $(groups.scales_text), then
+   map    weights are [panels][groups of $(groups.inputs) inputs][$(groups.words)]: $(groups.scales_text), then
           [$(groups.inputs // groups.of_word)][$(panel)] words of $(groups.of_word) weights of an output, $(groups.bits) bits each: $(groups.weights_text)
 //$ else
-   w      [panels][inputs][$(plural(panel, "output"))]
+   map    weights are [panels][inputs][$(plural(panel, "output"))]
 //$ end
-//$ if type.scaled then
-   scale  [panels * $(panel)] of the rows of W
-//$ end
-   bias   [panels * $(panel)]
-   y      rows of panels * $(plural(panel, "float")), y_step apart
 //$ if product.unpacks then
-   unpacked  $(plural(product.unpacked_floats, "float")) for several tokens, overwritten
+          strip: $(plural(product.unpacked_floats, "float")) for several tokens, overwritten
 //$ end
+   y      rows of panels * $(plural(panel, "float"))
    Nothing may overlap; any float alignment. Cannot fail. */
-void $(symbol)(const float *restrict x, size_t x_step, const $(type.storage) *restrict w,
-    $(type.scaled and "const float *restrict scale, " or "")const float *restrict bias,
-    float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens$(product.unpacks and ", float *restrict unpacked" or ""))
+void $(symbol)(const $(matrix) *map, const $(names.rows) *x_rows, const $(names.rows) *y_rows, size_t tokens)
 {
+    const float *x = x_rows->at;
+    const $(type.storage) *w = map->weights;
+    float *y = y_rows->at;
+    const size_t inputs = map->inputs, panels = map->panels;
     const $(isa.vector) zero = $(isa.broadcast("$hidden(0.0f)")); /* else its loop is a call of memset */
 //$ local of_panel = groups and "words" or "inputs * " .. panel
 //$ if groups then
@@ -204,6 +202,10 @@ $(i)for (size_t panel = 0; panel < panels; ++panel)
     if (tokens == 1) {
 //$ alone("        ", "x", "y")
     } else {
+        const size_t x_step = x_rows->step, y_step = y_rows->step;
+//$ if product.unpacks then
+        float *unpacked = map->strip;
+//$ end
         for (size_t k = 0; k < inputs; k += $(product.depth)) {
             const size_t depth = inputs - k < $(product.depth) ? inputs - k : $(product.depth);
 //$ if product.next then
@@ -235,15 +237,15 @@ $(i)for (size_t panel = 0; panel < panels; ++panel)
     }
 //$ else
     for (size_t token = 0; token < tokens; ++token) {
-//$ alone("        ", "x + token * x_step", "y + token * y_step")
+//$ alone("        ", "x + token * x_rows->step", "y + token * y_rows->step")
     }
 //$ end
-    for (size_t token = 0; token < tokens; ++token, y += y_step)
+    for (size_t token = 0; token < tokens; ++token, y += y_rows->step)
         for (size_t output = 0; output < panels * $(panel); $(advance("output", lanes))) {
             const $(isa.vector) sums = $(isa.load_unaligned("y", "output"));
-            const $(isa.vector) offsets = $(isa.load_unaligned("bias", "output"));
+            const $(isa.vector) offsets = $(isa.load_unaligned("map->bias", "output"));
 //$ if type.scaled then
-            const $(isa.vector) scales = $(isa.load_unaligned("scale", "output"));
+            const $(isa.vector) scales = $(isa.load_unaligned("map->scales", "output"));
             $(isa.store_unaligned("y", "output", isa.fma("sums", "scales", "offsets")));
 //$ else
             $(isa.store_unaligned("y", "output", isa.add("sums", "offsets")));

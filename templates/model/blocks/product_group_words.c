@@ -1,4 +1,4 @@
-//$ takes prologue, isa, lanes, symbol, helper, panel, type, rounded, product, sums, barriers, groups
+//$ takes prologue, isa, lanes, symbol, helper, panel, type, rounded, product, sums, barriers, groups, matrix
 //$ lines("", prologue)
 //$ local per_group = groups.inputs // rounded.rows -- words of inputs
 //$ local function name(what, t, s, n) return what .. t .. "_" .. s .. "_" .. n end
@@ -144,17 +144,20 @@ static inline void $(helper)_alone(const uint32_t *restrict x, const $(type.stor
 //$ end
 
 /* A dense product for some tokens whose inputs are rounded: y = W x + bias. Sums of products of a group are integers.
-   x      rows of words, x_step apart: inputs, $(rounded.rows) to a word as signed bytes, the rest of the last one
+   x      rows of words: inputs, $(rounded.rows) to a word as signed bytes, the rest of the last one
           zeros; a word that is not read here, the unit of the inputs as a float, and for each group what its sums start from
-   w      [panels][groups of $(groups.inputs) inputs][$(groups.words)]: $(groups.scales_text), then
+   map    weights are [panels][groups of $(groups.inputs) inputs][$(groups.words)]: $(groups.scales_text), then
           [$(groups.inputs // groups.of_word)][$(panel)] words of $(groups.of_word) weights of an output, $(groups.bits) bits each: $(groups.weights_text)
-   bias   [panels * $(panel)]
-   y      rows of panels * $(plural(panel, "float")), y_step apart
+   y      rows of panels * $(plural(panel, "float"))
    Nothing may overlap; any float alignment. Cannot fail. */
-void $(symbol)(const uint32_t *restrict x, size_t x_step, const $(type.storage) *restrict w, const float *restrict bias,
-    float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens)
+void $(symbol)(const $(matrix) *map, const $(names.rounded_rows) *x_rows, const $(names.rows) *y_rows, size_t tokens)
 {
-    const size_t words = (inputs + $(rounded.rows - 1)) / $(rounded.rows);
+    const uint32_t *x = x_rows->at;
+    const $(type.storage) *w = map->weights;
+    const float *bias = map->bias;
+    float *y = y_rows->at;
+    const size_t x_step = x_rows->step, y_step = y_rows->step, panels = map->panels;
+    const size_t words = (map->inputs + $(rounded.rows - 1)) / $(rounded.rows);
     const size_t of_panel = (words + $(per_group - 1)) / $(per_group) * $(groups.words);
 
 //$ -- Lines that call the kernels of a token alone; its rows are x and y.

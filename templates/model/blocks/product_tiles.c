@@ -1,11 +1,26 @@
-//$ takes isa, lanes, helper, panel, rounded, sums, dot, outputs, epilogue
+//$ takes isa, lanes, helper, panel, rounded, sums, dot, outputs, epilogue, matrix
 
 //$ -- Several tokens on a matrix engine. Rows of words of the inputs are tiles as they are, and so are panels of weights.
 //$ -- epilogue: { activated: the function that outputs go through, gate: whether it takes those of another product, which
-//$ -- outputs are multiplied by then, those of the first panel first, gate_step, rounded_step: from row to row }; false:
-//$ -- outputs are stored as they are.
+//$ -- outputs are multiplied by then, those of the first panel first }; false: outputs are stored as they are.
 //$ local integers, vectors = rounded.integers, panel // lanes
 //$ local gated, stores = epilogue and epilogue.gate, integers or not epilogue
+/* Where outputs go$(epilogue and ", and what they meet before" or ""): rows of tokens. */
+typedef struct {
+//$ if stores then
+    float *y;
+    size_t y_step;
+//$ end
+//$ if gated then
+    const float *gate; /* from the first panel at hand on */
+    size_t gate_step;
+//$ end
+//$ if epilogue then
+    uint32_t *rounded;
+    size_t rounded_step;
+//$ end
+} $(helper)_output;
+
 /* A block of a product: the $(panel) outputs of a panel, of 16 tokens and of 16 more, or of 16 alone. */
 typedef struct {
     const uint32_t *x[2];
@@ -32,11 +47,14 @@ typedef struct {
 //$ else
 /* A token's sums become its activated and rounded outputs: row `row` of `sums`, which has 32 of them. */
 //$ end
-//$ local row = "const " .. helper .. "_block *block, const " .. sums.type .. " *sums, size_t row"
-//$ local own = listed(row, integers and "size_t x_step", stores and "size_t y_step", integers and "size_t words")
-static inline void $(helper)_finish($(own))
+static inline void $(helper)_finish(const $(helper)_block *block, const $(helper)_output *to, const $(sums.type) *sums, size_t row,
+    size_t x_step, size_t words)
 {
 //$ local function row_of(name, step) return "block->" .. name .. "[row / 16] + row % 16 * " .. step end
+//$ if not integers then
+    (void) x_step; /* only integers have a unit behind their words */
+    (void) words;
+//$ end
 //$ if integers then
     const uint32_t *x = $(row_of("x", "x_step"));
     const float unit = ((const float *) (const void *) x)[words + 1];
@@ -45,13 +63,13 @@ static inline void $(helper)_finish($(own))
 //$ end
     const float *bias = block->bias;
 //$ if gated then
-    const float *gate = $(row_of("gate", epilogue.gate_step));
+    const float *gate = $(row_of("gate", "to->gate_step"));
 //$ end
 //$ if stores then
-    float *y = $(row_of("y", "y_step"));
+    float *y = $(row_of("y", "to->y_step"));
 //$ end
 //$ if epilogue then
-    uint32_t *rounded = $(row_of("rounded", epilogue.rounded_step));
+    uint32_t *rounded = $(row_of("rounded", "to->rounded_step"));
 //$ end
     sums += $(times("row", vectors));
 //$ for n = 0, vectors - 1 do
@@ -91,23 +109,20 @@ static inline void $(helper)_finish($(own))
 //$ end
 }
 
-/* The product of `tokens` tokens of `words` words, 16 at least of both, in blocks of 32 or 16 tokens. What does not come
+/* The product of `tokens` tokens, of panels number `panel` to `until` - 1, in blocks of 32 or 16 tokens: 16 tokens at least, and 16
+   words of inputs. What does not come
    out even begins earlier: the last 16 tokens, whose outputs are stored twice, and the last 16 words, of which those
    that have been multiplied before meet zeros. The tokens of a block are finished beside the products of the next one,
    whose sums lie where stores do not meet loads of the same place in a page. */
-//$ local row = "&blocks[1 - now], sums[1 - now], finished"
-//$ local finish = helper .. "_finish(" .. listed(row, integers and "x_step", stores and "y_step", integers and "words") .. ")"
-//$ local parameters = listed(
-//$     "const uint32_t *restrict x, size_t x_step, const uint32_t *restrict w",
-//$     integers and "const float *restrict scale",
-//$     "const float *restrict bias",
-//$     gated and "const float *restrict gate",
-//$     stores and "float *restrict y, size_t y_step",
-//$     epilogue and "uint32_t *restrict rounded",
-//$     gated and "size_t words, size_t panel, size_t until, size_t tokens" or "size_t words, size_t panels, size_t tokens"
-//$ )
-static void $(helper)_by_tiles($(parameters))
+//$ local finish = helper .. "_finish(&blocks[1 - now], to, sums[1 - now], finished, x_step, words)"
+static void $(helper)_by_tiles(const $(matrix) *map, const $(names.rounded_rows) *x, const $(helper)_output *to, size_t panel,
+    size_t until, size_t tokens)
 {
+    const size_t words = (map->inputs + $(rounded.rows - 1)) / $(rounded.rows), x_step = x->step;
+    const uint32_t *w = map->weights + panel * $(panel) * words;
+//$ if gated then
+    const float *gate = to->gate;
+//$ end
     const size_t steps = (words + 15) / 16, each = (32 + steps - 1) / steps, rest = words % 16;
     const size_t blocks_of_panel = (tokens + 31) / 32;
     const size_t lines = (31 + blocks_of_panel) / blocks_of_panel; /* of the next panel, to be prefetched in a step */
@@ -120,11 +135,7 @@ static void $(helper)_by_tiles($(parameters))
     for (size_t n = 0; n < $(16 * panel // lanes); ++n)
         last[n] = none;
     $(isa.tile_configure());
-//$ if gated then
-    for (w += panel * $(panel) * words; panel < until; ++panel, w += $(panel) * words, gate += $(panel)) {
-//$ else
-    for (size_t panel = 0; panel < panels; ++panel, w += $(panel) * words) {
-//$ end
+    for (; panel < until; ++panel, w += $(panel) * words$(gated and ", gate += " .. panel or "")) {
         uintptr_t ahead = (uintptr_t) (w + $(panel) * words);
         const uintptr_t behind = ahead + $(4 * panel) * words;
 //$ local rest_at = "(words - rest) * " .. panel
@@ -133,22 +144,22 @@ static void $(helper)_by_tiles($(parameters))
         for (size_t token = 0; token < tokens; token += 32) {
             const size_t left = tokens - token;
             const size_t at = left < 16 ? tokens - 16 : token, next_at = left < 32 ? tokens - 16 : token + 16;
-            const uint32_t *first = x + at * x_step, *second = x + next_at * x_step;
+            const uint32_t *first = x->at + at * x_step, *second = x->at + next_at * x_step;
             $(helper)_block *block = &blocks[now];
             block->x[0] = first, block->x[1] = second;
 //$ local function rows(name, from, step)
             block->$(name)[0] = $(sum(from, "at * " .. step)), block->$(name)[1] = $(sum(from, "next_at * " .. step));
 //$ end
-//$ if gated then rows("gate", "gate", epilogue.gate_step) end
-//$ if stores then rows("y", "y + panel * " .. panel, "y_step") end
-//$ if epilogue then rows("rounded", integers and "rounded" or "rounded + panel * " .. panel // 2, epilogue.rounded_step) end
+//$ if gated then rows("gate", "gate", "to->gate_step") end
+//$ if stores then rows("y", "to->y + panel * " .. panel, "to->y_step") end
+//$ if epilogue then rows("rounded", integers and "to->rounded" or "to->rounded + panel * " .. panel // 2, "to->rounded_step") end
 //$ if epilogue and integers then
             block->first = panel == 0;
 //$ end
 //$ if integers then
-            block->scale = scale + panel * $(panel);
+            block->scale = map->scales + panel * $(panel);
 //$ end
-            block->bias = bias + panel * $(panel);
+            block->bias = map->bias + panel * $(panel);
 
 //$ for tile = 0, 3 do
             $(isa.tile_zero(tile));

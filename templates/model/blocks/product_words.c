@@ -1,4 +1,4 @@
-//$ takes prologue, isa, lanes, symbol, helper, panel, rounded, product, sums, barriers, outputs, tiles
+//$ takes prologue, isa, lanes, symbol, helper, panel, rounded, product, sums, barriers, outputs, tiles, matrix
 //$ lines("", prologue)
 //$ local word, group = rounded.rows, panel -- inputs of a word; words of a panel's step
 //$ local function name(t, n) return "sum" .. t .. "_" .. n end
@@ -149,24 +149,25 @@ $(include("templates/model/blocks/product_tiles.c", tiles))
 
 //$ if rounded.integers then
 /* A dense product for some tokens whose inputs are rounded: y = W x + bias. Sums of products are integers, and exact.
-   x      rows of words, x_step apart: inputs, $(word) to a word as signed bytes, the rest of the last one
+   x      rows of words: inputs, $(word) to a word as signed bytes, the rest of the last one
           zeros; $(sums.started and "the word from which sums start" or "a word that is not read here"), and the unit of
           the inputs as a float
-   w      [panels][words][$(plural(panel, "output"))], $(word) inputs to a word, unsigned bytes: $(rounded.offset) more than
+   map    weights are [panels][words][$(plural(panel, "output"))], $(word) inputs to a word, unsigned bytes: $(rounded.offset) more than
           the weight in units of its row's scale
-   scale  [panels * $(panel)] of the rows of W
 //$ else
 /* A dense product for some tokens whose inputs are rounded: y = W x + bias, sums in float32.
-   x      rows of words, x_step apart: inputs in bf16, $(word) to a word, the first in the low bits, the rest of the last one zeros
-   w      [panels][words][$(plural(panel, "output"))], $(word) inputs to a word likewise
+   x      rows of words: inputs in bf16, $(word) to a word, the first in the low bits, the rest of the last one zeros
+   map    weights are [panels][words][$(plural(panel, "output"))], $(word) inputs to a word likewise
 //$ end
-   bias   [panels * $(panel)]
-   y      rows of panels * $(plural(panel, "float")), y_step apart
+   y      rows of panels * $(plural(panel, "float"))
    Nothing may overlap; any float alignment. Cannot fail. */
-void $(symbol)(const uint32_t *restrict x, size_t x_step, const uint32_t *restrict w, $(scale)const float *restrict bias,
-    float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens)
+void $(symbol)(const $(matrix) *map, const $(names.rounded_rows) *x_rows, const $(names.rows) *y_rows, size_t tokens)
 {
-    const size_t words = (inputs + $(word - 1)) / $(word);
+    const uint32_t *x = x_rows->at, *w = map->weights;
+    const float *$(rounded.integers and "scale = map->scales, *" or "")bias = map->bias;
+    float *y = y_rows->at;
+    const size_t x_step = x_rows->step, y_step = y_rows->step, panels = map->panels;
+    const size_t words = (map->inputs + $(word - 1)) / $(word);
 
 //$ -- Lines that call the kernels of a token alone; its rows are x and y.
 //$ local function alone(i, x, y)
@@ -196,7 +197,10 @@ $(i)for (size_t panel = 0; panel < panels; ++panel)
 //$ end
 //$ if tiles then
     if (tokens >= $(product.tiles.from) && words >= 16) {
-        $(helper)_by_tiles(x, x_step, w, $(rounded.integers and "scale, " or "")bias, y, y_step, words, panels, tokens);
+        $(helper)_output to;
+        to.y = y;
+        to.y_step = y_step;
+        $(helper)_by_tiles(map, x_rows, &to, 0, panels, tokens);
         return;
     }
 //$ end

@@ -1,4 +1,4 @@
-//$ takes parts, variants, dense, attention_parameters, constants, tokens_parameters
+//$ takes parts, variants, dense, constants, structs, tokens_parameters
 $(include("templates/bundle/constants.h", { constants = constants }))
 //$ for i, part in ipairs(parts) do
 //$ if i == 1 then
@@ -23,21 +23,16 @@ typedef struct $(part.names.weights) {
 //$ }
 $(include("templates/lookup/prototypes.h", given))
 //$ end
+$(include("templates/model/blocks/structs.h"))
 //$ for _, v in ipairs(variants) do
 
 /* $(v.isa.name): $(dense and "a dense product of some tokens, " or "")attention of a group of heads, all blocks. */
 //$ if dense then
-void $(v.names.product)(const $(shape.rounded and shape.rounded.storage or "float") *restrict x, size_t x_step,
-    const $(shape.rounded and shape.rounded.storage or shape.type.storage) *restrict w,
-    $(shape.type.scaled and "const float *restrict scale, " or "")const float *restrict bias,
-    float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens$(v.unpacked_at and ", float *restrict unpacked" or ""));
+void $(v.names.product)(const $(structs.matrix) *map, const $(shape.rounded and names.rounded_rows or names.rows) *x_rows,
+    const $(names.rows) *y_rows, size_t tokens);
 //$ end
-//$ if shape.lsh then
-void $(v.names.attention)($(attention_parameters));
-//$ else
-void $(v.names.attention)($(attention_parameters), float *restrict sums, float *restrict score,
-    $(shape.cache.words and shape.cache.storage .. " *restrict weight, " or "")float *restrict total$(v.buffers.tile_floats > 0 and ", float *restrict tile_floats" or ""));
-//$ end
+//$ local layer = shape.lsh and "" or "const " .. names.type("layer") .. " *layer, "
+void $(v.names.attention)($(layer)const $(names.type("cache")) *kept, const $(names.span) *span, const $(names.type("attention")) *a);
 void $(v.names.blocks)(const $(names.weights) *weights, unsigned char *cache, const float *x, float *y,
     $(tokens_parameters), void *scratch);
 //$ end

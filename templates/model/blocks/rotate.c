@@ -24,10 +24,10 @@ static void $(helper)_rotate(const float *$(apart)from, const float *restrict co
 //$ if shape.rope.digits then
 
 /* Cosines and sines of a position's rotary angle: the sum of the angles of its bytes. */
-static void $(helper)_angles(const $(names.weights) *weights, size_t position, float *restrict cosine, float *restrict sine)
+static void $(helper)_angles(const $(names.type("layer")) *layer, size_t position, float *restrict cosine, float *restrict sine)
 {
-    const float *cosines = weights->cosines + position % 256 * $(pairs);
-    const float *sines = weights->sines + position % 256 * $(pairs);
+    const float *cosines = layer->cosines + position % 256 * $(pairs);
+    const float *sines = layer->sines + position % 256 * $(pairs);
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 
     for (size_t i = 0; i < $(pairs); ++i) {
@@ -35,8 +35,8 @@ static void $(helper)_angles(const $(names.weights) *weights, size_t position, f
         sine[i] = one * sines[i];
     }
     for (size_t at = 256, rest = position / 256; rest > 0; at += 256, rest /= 256) {
-        cosines = weights->cosines + (at + rest % 256) * $(pairs);
-        sines = weights->sines + (at + rest % 256) * $(pairs);
+        cosines = layer->cosines + (at + rest % 256) * $(pairs);
+        sines = layer->sines + (at + rest % 256) * $(pairs);
         for (size_t i = 0; i < $(pairs); ++i) {
             const float a = cosine[i], b = sine[i];
             cosine[i] = a * cosines[i] - b * sines[i];

@@ -1,4 +1,4 @@
-//$ takes prologue, isa, lanes, symbol, helper, attention_parameters, chance, training
+//$ takes prologue, isa, lanes, symbol, helper, chance, training
 //$ -- training: false, or of a static function for whole sequences, which leaves the norm to what calls it. sparse: they
 //$ -- meet so few rows that these alone are cleared.
 //$ local hash, causal, group, width = shape.lsh, shape.causal, shape.group, shape.width
@@ -13,10 +13,16 @@
 //$ local less = ", less what tables add of them. " .. codes
 /* y = y + the values of `count` tokens that lie beside each other, by the cosines of q and their keys: each as often as
    $(plural(tables, "table")) would add it on average$(causal and "." or less) */
+//$ if causal then
 static void $(helper)_near(const float *restrict q, const float *restrict key, size_t key_step,
-    const float *restrict value, size_t value_step, size_t count,
-    $(causal and "" or "const uint16_t *restrict q_code, size_t code_step, const uint16_t *restrict code, ")float *restrict y)
+    const float *restrict value, size_t value_step, size_t count, float *restrict y)
 {
+//$ else
+static void $(helper)_near(const float *restrict q, const float *restrict key, const float *restrict value, size_t count,
+    const uint16_t *restrict q_code, size_t code_step, const uint16_t *restrict code, float *restrict y)
+{
+    const size_t key_step = $(width), value_step = $(pitch);
+//$ end
     float products[$(32 * lanes)], weight[33];
 //$ if not causal then
     uint16_t agree[32]; /* tables in which codes do: `code` has as many behind its last */
@@ -242,46 +248,74 @@ $(i)}
 
 /* Attention of a head of k and v and $(group > 1 and "the " .. group .. " heads" or "the head") of q that it serves, by tables
    (YOSO, arXiv 2111.09714), for some tokens$((causal or window > 0) and " from position `first` on" or "").
-   q        [tokens], q_step apart, of $(plural(group, "head"))
-   q_code   $(group > 1 and "[" .. group .. "]" or "")[$(tables)][tokens]
+   kept     the cache of the head of k and v:
 //$ if causal then
-   k, v     [tokens] of a head
-   k_code   [$(tables)][tokens]
 //$ if window > 0 then
-   keys     [$(shape.cache.rows)][$(width)] of the last $(plural(window, "token")) before them, the oldest in row first % $(window),
+            keys [$(shape.cache.rows)][$(width)] of the last $(plural(window, "token")) before them, the oldest in row first % $(window),
             $(window > 1 and "then of their own first ones, " or "")and likewise
-   values   [$(shape.cache.rows)][$(shape.cache.pitch)]
-   codes    [$(tables)][$(window)], a ring
+            values [$(shape.cache.rows)][$(shape.cache.pitch)]; codes [$(tables)][$(window)], a ring;
 //$ end
 //$ if training then
-   tables   [$(hash.together)][$(hash.rows)][$(shape.cache.pitch)]: $(plural(hash.together, "table")) at a time, overwritten
+            tables [$(hash.together)][$(hash.rows)][$(shape.cache.pitch)]: $(plural(hash.together, "table")) at a time, overwritten
 //$ else
-   tables   [$(tables)][$(hash.rows)][$(shape.cache.pitch)]: sums of the values of all tokens before
+            tables [$(tables)][$(hash.rows)][$(shape.cache.pitch)]: sums of the values of all tokens before
             $(window > 0 and "these" or "them")$(short and ", in units" or ""); cleared where first is 0
 //$ if short then
-   units    [$(tables // hash.together)]: of $(plural(hash.together, "table")) each
+            units [$(tables // hash.together)]: of $(plural(hash.together, "table")) each
 //$ end
 //$ end
 //$ else
 //$ if window > 0 then
-   keys     [end][$(width)] of the sequence
+            keys [positions][$(width)],
 //$ end
-   values   [end][$(shape.cache.pitch)] of the sequence
-   codes    [$(tables)][$(code_pitch)] of its keys
-   rows     [$(hash.together)][$(hash.rows)][$(shape.cache.pitch)]: $(plural(hash.together, "table")) at a time, overwritten
+            values [positions][$(shape.cache.pitch)], codes [$(tables)][$(code_pitch)] of the keys of the sequence
 //$ end
-   y        [tokens], y_step apart. Cannot fail. */
-$(training and "static " or "")void $(symbol)($(attention_parameters))
+   a        q $(plural(group, "head")), q_codes $(group > 1 and "[" .. group .. "]" or "")[$(tables)][tokens]
+//$ if causal then
+            k, v a head, k_codes [$(tables)][tokens]
+//$ else
+            table [$(hash.together)][$(hash.rows)][$(shape.cache.pitch)]: $(plural(hash.together, "table")) at a time, overwritten
+//$ end
+            y is written. Cannot fail. */
+$(training and "static " or "")void $(symbol)(const $(names.type("cache")) *kept, const $(names.span) *span, const $(names.type("attention")) *a)
 {
+//$ if window > 0 then
+    const float *q = a->q.at;
+    const size_t q_step = a->q.step;
+//$ end
+    const uint16_t *q_code = a->q_codes;
+//$ if causal and window > 0 then
+    const float *k = a->k.at;
+    const size_t k_step = a->k.step;
+//$ end
+//$ if causal then
+    const float *v = a->v.at;
+    const size_t v_step = a->v.step;
+    const uint16_t *k_code = a->k_codes;
+//$ end
+//$ for _, part in ipairs(shape.cache.parts) do
+//$ if part.read then
+    $(causal and "" or "const ")$(part.storage) *$(part.name) = kept->$(part.name);
+//$ end
+//$ end
+//$ if not causal then
+    $(shape.cache.row.storage) *rows = $(short and "(int16_t *) (void *) a->table" or "a->table");
+//$ end
+    float *y = a->y.at;
+    const size_t y_step = a->y.step, tokens = span->count;
+//$ if causal and window == 0 and training and training.sparse then
+//$ elseif causal or window > 0 then
+    const size_t first = span->first;
+//$ end
+//$ if not causal then
+    const size_t end = span->tokens;
+//$ end
     const float zero = $hidden(0.0f); /* else its loops are calls of memset */
 //$ if causal and window > 0 then
     const float one = $hidden(1.0f); /* else its loops are calls of memcpy */
     const size_t oldest = first % $(window);
 //$ end
 
-//$ if training and training.sparse and causal and window == 0 then
-    (void) first; /* the rows that are met are cleared in each call */
-//$ end
 //$ each(function(i)
 //$ if window > 0 then
 $(i)const float *own = $(at("q", "q_step", width));
@@ -297,7 +331,7 @@ $(i)$(store("out", at, isa.broadcast("zero")));
 //$ if window > 0 and causal then
 $(i)$(helper)_near(own, key, key_step, value, value_step, count, out);
 //$ elseif window > 0 then
-$(i)$(helper)_near(own, keys + low * $(width), $(width), values + low * $(pitch), $(pitch), high - low, $(q_code), tokens,
+$(i)$(helper)_near(own, keys + low * $(width), values + low * $(pitch), high - low, $(q_code), tokens,
 $(i)    codes + low, out);
 //$ end
 //$ end, causal and window > 0 and function(i)

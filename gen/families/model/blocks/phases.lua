@@ -12,70 +12,38 @@ function phases.kernels(part, v)
     return { few = few.names.ffn, many = many.names.ffn, threshold = few.up_to }
 end
 
--- Buffers that step `step` reads and writes.
-local function touched(step)
-    return {
-        step.from,
-        step.to,
-        step.rounded,
-        step.a,
-        step.b,
-        step.k,
-        step.v,
-        step.gate,
-        step.q_codes,
-        step.k_codes,
-    }
-end
-
--- What a phase of the steps `list` of the blocks of `shape` needs: weights, layer, cache, x, y, positions (where tokens
--- stand), together (how many one thread would take), one (the number), names of buffers, memory (of these or others).
-local function needs_of(shape, list, unpacks, by_count)
-    local needs = { buffers = {} }
+-- Whether steps of `list` go through spans of tokens, and whether the kernels of an FFN among them depend on how many
+-- tokens there are.
+local function facts_of(list, v)
+    local spans, by_count = false, false
     for _, step in ipairs(list) do
-        local of_layer = step.op == "norm"
-            or step.op == "norm_heads" and shape.head_norms[step.number].gains
-            or step.op == "product"
-            or step.op == "lookup"
-            or step.op == "attend" and (shape.unit or shape.shaped)
-        local cached = step.op == "append" or step.op == "attend"
-        of_layer = of_layer or cached and shape.lsh ~= nil
-        local sums = step.op == "sum"
-        of_layer = of_layer or step.values
-        needs.weights = needs.weights or of_layer or cached and shape.rope ~= nil
-        needs.layer = needs.layer or of_layer and shape.layers > 1 or step.op == "attend" and shape.full_layers ~= nil
-        needs.cache = needs.cache or cached
-        needs.positions = needs.positions or cached or sums
-        needs.y = needs.y or step.op == "output" or sums
-        needs.one = needs.one or step.op == "output" and step.from ~= nil or step.op == "copy"
-        needs.memory = needs.memory or cached and shape.lsh ~= nil
-        needs.memory = needs.memory or step.op == "attend" or step.op == "lookup" or step.op == "product" and unpacks
-        needs.together = needs.together or step.op == "lookup" and by_count
-        for _, name in pairs(touched(step)) do
-            if name == "in" then
-                needs.x = true
-            elseif name then
-                needs.buffers[name], needs.memory = true, true
-            end
+        spans = spans or step.op == "append" or step.op == "attend" or step.op == "sum"
+        for _, part in ipairs(step.op == "lookup" and step.parts or {}) do
+            by_count = by_count or phases.kernels(part, v) ~= nil
         end
     end
-    return needs
+    return spans, by_count
 end
 
--- The phases of the steps `before` and `after`: { word, doc, steps, alone: whether one thread takes all tokens in their
--- order, needs }. unpacks: products convert weights in scratch; by_count: an FFN's kernels depend on how many tokens
--- there are.
-function phases.of(shape, before, after, unpacks, by_count)
+-- The phases of the steps `before` and `after` of blocks of `shape` for variant `v`: { word, doc, steps, alone: whether
+-- one thread takes all tokens in their order, spans, by_count: as above }. shared: threads share a phase.
+function phases.of(shape, before, after, v, shared)
     local list = {}
     local function add(word, doc, steps, alone)
         if #steps == 0 then return end
+        local spans, by_count = facts_of(steps, v)
         list[#list + 1] = {
             word = word,
             doc = doc,
             steps = steps,
             alone = alone or false,
-            needs = needs_of(shape, steps, unpacks, by_count),
+            spans = spans,
+            by_count = shared and by_count,
         }
+    end
+    if not shared and (shape.causal or shape.delivered) then
+        add("block", "A block", table.move(after, 1, #after, #before + 1, table.move(before, 1, #before, 1, {})))
+        return list
     end
     local queries_too = false
     for _, step in ipairs(before) do

@@ -10,48 +10,9 @@ local expression = require "gen.isa.expression"
 local literal = require "gen.print.literal"
 local phases = require "gen.families.model.blocks.phases"
 local prologue = require "gen.print.prologue"
+local structs = require "gen.families.model.blocks.structs"
 
 local print_run = {}
-
--- What the kernel of attention by tables takes. Only a window reads queries and keys, the others their codes.
-local function table_parameters(shape)
-    local near, causal, list = shape.lsh.window > 0, shape.causal, {}
-    local function add(text) list[#list + 1] = text or nil end
-    add(near and "const float *restrict q, size_t q_step")
-    add "const uint16_t *restrict q_code"
-    add(causal and near and "const float *restrict k, size_t k_step")
-    add(causal and "const float *restrict v, size_t v_step, const uint16_t *restrict k_code")
-    for _, part in ipairs(shape.cache.parts) do
-        add(part.read and (causal and "" or "const ") .. part.storage .. " *restrict " .. part.name)
-    end
-    add((causal or near) and "size_t first")
-    add("size_t tokens" .. (causal and "" or ", size_t end"))
-    add "float *restrict y, size_t y_step"
-    add(not causal and shape.cache.row.storage .. " *restrict rows")
-    return table.concat(list, ", ")
-end
-
--- What the attention kernel takes of queries, cache and positions.
-local function attention_parameters(p)
-    local shape, cache_type = p.shape, p.shape.cache.type
-    if shape.lsh then return table_parameters(shape) end
-    local function cached(name)
-        return "const "
-            .. shape.cache.storage
-            .. " *restrict "
-            .. name
-            .. (cache_type.scaled and ", const float *restrict " .. name .. "_scale" or "")
-    end
-    local positions = shape.causal and "size_t first, size_t queries"
-        or shape.window and "size_t first, size_t queries, size_t end"
-        or "size_t queries, size_t end"
-    if shape.full_layers then positions = positions .. ", size_t window" end
-    if shape.mixed then positions = positions .. ", size_t positions" end
-    local query = "const " .. (shape.cache.words and shape.cache.storage or "float") .. " *restrict query"
-    if not shape.from_keys then return table.concat({ query, cached "key", cached "value", positions }, ", ") end
-    local angles = shape.rope and "const " .. p.names.weights .. " *weights, " or ""
-    return angles .. table.concat({ query, cached "key", positions }, ", ")
-end
 
 -- Which tokens the blocks are told to take.
 local function tokens_parameters(p)
@@ -83,8 +44,8 @@ function print_run.prototypes(p)
         parts = parts,
         variants = p.variants,
         dense = dense,
-        attention_parameters = attention_parameters(p),
         constants = p.constants,
+        structs = p.structs,
         tokens_parameters = tokens_parameters(p),
     }
 end
@@ -123,6 +84,7 @@ function print_run.file(p, v, template, symbol, helper, extend)
         panel = layout.panel,
         keys = layout.keys,
         helper = p.names.helper(helper),
+        matrix = structs.matrix(p).name,
     }
     extend(p, v, values)
     return { template = template, symbol = symbol, plan = p, values = values }
@@ -249,7 +211,7 @@ local function attention_values(p, v, values)
     local isa, cache_type = v.isa, p.shape.cache.type
     -- Rows of keys are converted to floats before they are read.
     local read_type = p.shape.from_keys and dtype.get "f32" or cache_type
-    values.attention, values.cache_type, values.attention_parameters = v.attention, read_type, attention_parameters(p)
+    values.attention, values.cache_type = v.attention, read_type
     values.cached_type = cache_type
     values.dots = p.shape.cache.words and setmetatable({
         integers = p.shape.cache.words.integers or false,
@@ -266,7 +228,6 @@ function print_run.of_tables(shape, training)
     local lsh = shape.lsh
     return {
         training = training,
-        attention_parameters = table_parameters(shape),
         chance = {
             tables = literal.float(lsh.tables),
             inverse_width = literal.float(1 / shape.width),
@@ -298,71 +259,59 @@ local function made_of(p)
     }
 end
 
-local function blocks_values(p, v, values)
-    -- The weights of a layer as the kernels of a part of its FFN find them, in the order of their fields.
-    values.layer_weights = function(part)
-        local list = {}
-        for n, section in ipairs(part.sections) do
-            list[n] = "weights->"
-                .. section.name
-                .. (section.layers == 1 and "" or " + layer * " .. p.names.constant(section.name:upper() .. "_LAYER"))
-        end
-        return list
+-- The lines of `list` in C, separated.
+local function listed(list, form)
+    local texts = {}
+    for i, item in ipairs(list) do
+        texts[i] = form(item)
     end
+    return table.concat(texts, ", ")
+end
+
+-- The weights of a layer as the kernels of each part of its FFN find them: { count, fields: { name, from } }.
+local function lookups_of(p)
+    local lookups = {}
+    for i, part in ipairs(p.parts) do
+        local fields = {}
+        for n, section in ipairs(part.sections) do
+            local step = section.layers > 1 and " + layer * " .. p.names.constant(section.name:upper() .. "_LAYER") or ""
+            fields[n] = { name = section.field, from = "weights->" .. section.name .. step }
+        end
+        lookups[i] = { count = part.count, fields = fields }
+    end
+    return lookups
+end
+
+local function blocks_values(p, v, values)
+    local shape = p.shape
+    values.structs = setmetatable({
+        lookups = lookups_of(p),
+        uses_layer = shape.layers > 1,
+        step_of = function(name) return p.names.constant(p.pitches[name]) end,
+        full_flags = listed(shape.full_layers or {}, function(full) return full and 1 or 0 end),
+        cache_places = listed(shape.cache.layers, function(own) return own.at end),
+    }, { __index = p.structs })
     values.lookup_of = function(part) return part.plan.variants[v.number].names.ffn end
     values.kernels_of = function(part) return p.threads and phases.kernels(part, v) end
-    values.pitches = p.pitches
     values.tokens_parameters, values.threads = tokens_parameters(p), p.threads
-    values.before, values.after, values.reads_input, values.activates = p.before, p.after, p.reads_input, p.activates
-    values.activation_table = p.rounds_activated and v.isa.entry and activation_table.of(p.shape.activation) or false
-    values.copies, values.float_sums, values.sums = p.copies, p.float_sums, p.sums or false
-    values.activation, values.scale = p.shape.activation or false, literal.float(p.shape.scale)
-    values.eps = p.shape.norm and literal.float(p.shape.norm.eps) or ""
+    values.before, values.after = p.before, p.after
+    values.activation_table = p.rounds_activated and v.isa.entry and activation_table.of(shape.activation) or false
+    values.float_sums, values.sums = p.float_sums, p.sums or false
+    values.activation, values.scale = shape.activation or false, literal.float(shape.scale)
+    values.eps = shape.norm and literal.float(shape.norm.eps) or ""
     values.head_norms = {}
-    for i, norm in ipairs(p.shape.head_norms) do
+    for i, norm in ipairs(shape.head_norms) do
         values.head_norms[i] = { name = norm.name, gains = norm.gains, eps = literal.float(norm.eps) }
     end
-    local flags = {}
-    for layer, full in ipairs(p.shape.full_layers or {}) do
-        flags[layer] = full and 1 or 0
-    end
-    values.full_flags = table.concat(flags, ", ")
-    local places = {}
-    for layer, own in ipairs(p.shape.cache.layers) do
-        places[layer] = own.at
-    end
-    values.cache_places = table.concat(places, ", ")
     values.normed = {} -- the widths of the rows that steps norm
     for _, list in ipairs { p.before, p.after } do
         for _, step in ipairs(list) do
-            if step.op == "norm" then table.insert(values.normed, step.width or p.shape.d) end
+            if step.op == "norm" then table.insert(values.normed, step.width or shape.d) end
         end
     end
-    -- The parts of a layer's cache, each as `form` prints its type and name.
-    values.cached = function(form)
-        local list = {}
-        for i, part in ipairs(p.shape.cache.parts) do
-            list[i] = string.format(form, part.storage, part.name)
-        end
-        return table.concat(list, ", ")
-    end
-    -- The same from a tile's position on.
-    values.cached_from = function(position)
-        local words = p.shape.cache.words
-        local at = {
-            codes = position,
-            keys = expression.times(position, p.shape.cache.key_step),
-            values = position .. (words and " / " .. words.rows or "") .. " * " .. p.names.constant "VALUE_PITCH",
-        }
-        local list = {}
-        for i, part in ipairs(p.shape.cache.parts) do
-            list[i] = part.name .. " + " .. (at[part.name] or position)
-        end
-        return table.concat(list, ", ")
-    end
-    print_run.rounding_values(v.isa, p.shape.rounded, p.rounded_inputs, values)
+    print_run.rounding_values(v.isa, shape.rounded, p.rounded_inputs, values)
     values.tiles = tiles_of(p, v)
-    values.cache_type, values.positioned = p.shape.cache.type, p.shape.causal or p.shape.window ~= nil
+    values.cache_type = shape.cache.type
     values.made = made_of(p)
 end
 

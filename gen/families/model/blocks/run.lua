@@ -12,6 +12,7 @@ local schedule = require "gen.families.model.blocks.schedule"
 local sections = require "gen.families.model.sections"
 local shape_of = require "gen.families.model.blocks.shape"
 local steps_of = require "gen.families.model.blocks.steps"
+local structs = require "gen.families.model.blocks.structs"
 local variant = require "gen.families.model.blocks.variant"
 
 local run = {}
@@ -26,6 +27,7 @@ local function sums_of(shape, steps, has)
     return {
         hidden = of_hidden and shape.sums.hidden,
         activates = of_hidden and last.activates,
+        step = last,
         map = of_hidden and has.O,
         pitch = shape.sums.pitch,
     }
@@ -73,31 +75,20 @@ local function add_facts(p, has)
     if p.shape.cache.words then add_rounded(p.shape.width) end
     if p.shape.from_keys and p.shape.rounded then add_rounded(p.shape.read) end
     p.sums, p.rounded_inputs = sums_of(p.shape, p.after, has), list
-    p.copies, p.activates, p.rounds_activated, p.reads_input = false, false, false, false
+    p.rounds_activated = false
     for _, steps in ipairs { p.before, p.after } do
         for _, step in ipairs(steps) do
-            p.copies = p.copies or step.op == "copy" or step.op == "output" and step.from ~= nil
-            p.activates = p.activates or step.op == "activate"
             p.rounds_activated = p.rounds_activated or step.op == "activate" and step.rounded ~= nil
             if step.rounded then add_rounded(step.inputs) end
         end
-    end
-    for _, step in ipairs(p.after) do
-        p.reads_input = p.reads_input or step.from == "in" or step.a == "in" or step.b == "in"
     end
 end
 
 -- The kernels of plan `p` for `isa`, the next one.
 local function add_variant(p, isa, choices, shared_product)
     local v = variant.of(p, isa, choices, #p.variants + 1, shared_product)
-    if p.threads then
-        local by_count = false
-        for _, part in ipairs(p.parts) do
-            by_count = by_count or phases.kernels(part, v) ~= nil
-        end
-        v.phases = phases.of(p.shape, p.before, p.after, v.unpacked_at ~= nil, by_count)
-        v.part = phases.part(v, p.maps, p.parts)
-    end
+    v.phases = phases.of(p.shape, p.before, p.after, v, p.threads and true)
+    if p.threads then v.part = phases.part(v, p.maps, p.parts) end
     v.sums_tokens = p.threads and v.part.many or v.chunk -- that a row of sums is of, whatever threads share
     p.variants[v.number] = v
     p.scratch_bytes = math.max(p.scratch_bytes, v.scratch_bytes)
@@ -164,6 +155,7 @@ function run.build(m, isas, types, options)
     end
     p.parts = shape.lookup and block_lookup.parts(p, isas, choices, options) or {}
     p.before, p.after = steps_of.of(shape, has, p.parts, p.one_by_one)
+    p.attended = structs.attended(p)
     if options.part then
         p.maps, p.before, p.after = options.part(p.maps, p.before, p.after, shape)
     end
@@ -175,6 +167,7 @@ function run.build(m, isas, types, options)
         add_variant(p, isa, choices[i], options.shared_product)
     end
     p.constants, p.pitches = constants.of(p)
+    p.structs = structs.of(p)
     return p
 end
 

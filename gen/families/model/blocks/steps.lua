@@ -31,10 +31,24 @@ local function builder(shape, has)
     return b
 end
 
+-- The name of the constant of where k or v lies, at element `at` of a block's input or of rows of tables.
+function steps.constant_of(shape, at)
+    return (shape.qkv and "LOOKED_" or "IN_") .. (at == shape.q and "K" or "V")
+end
+
 -- Where q or k is that lies in buffer `from` from element `at` on, whose heads may be normed: the buffer, and where.
 local function norm_heads(b, shape, list, from, at, to, width)
     for number in ipairs(shape.head_norms) do
-        b.add(list, { op = "norm_heads", number = number, from = from, at = at, to = to, width = width })
+        b.add(list, {
+            op = "norm_heads",
+            number = number,
+            letter = to == "q" and "q" or "k", -- whose gains
+            from = from,
+            at = at,
+            constant = at > 0 and steps.constant_of(shape, at) or nil,
+            to = to,
+            width = width,
+        })
         from, at = to, 0
     end
     return from, at
@@ -85,6 +99,7 @@ local function add_attention(b, shape, parts, source, keeps)
         to = "mixed",
         width = shape.q,
         values = shape.from_keys and b.has.V, -- the map that makes them of keys
+        appends = shape.ring and not shape.lsh, -- what it attends to
         k = shape.ring and k,
         k_at = k_at,
         v = shape.ring and v,
