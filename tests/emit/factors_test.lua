@@ -1,4 +1,4 @@
--- Factors of 1 are dropped from emitted C; nothing else changes.
+-- Factors and divisors of 1, and zeros that are added, are dropped from emitted C; nothing else changes.
 local check = require "tests.support.check"
 local factors = require "gen.print.factors"
 
@@ -14,6 +14,8 @@ function test.factors_of_1_are_dropped()
         ["f(x, (first + 8) * 1)"] = "f(x, first + 8)",
         ["z[(i < n ? i : n) * 1]"] = "z[(i < n ? i : n)]",
         ["x = 1 * token;"] = "x = token;",
+        ["n = (some + 0) / 1;"] = "n = some;",
+        ["next + token / 1 * depth"] = "next + token * depth",
         ["x + 1 * (first + 8)"] = "x + (first + 8)",
     } do
         check.equal(factors.dropped(given), expected)
@@ -25,8 +27,9 @@ function test.all_else_stays()
         "x * 16 + 1",
         "x * 1.0f",
         "2.1 * x",
-        "y / 1 * x",
         "y - 1 * x",
+        "1 / x + 0 * y",
+        "x + 0.5f + 0x10 / 1.5f",
         "/* x * 1 */ f(); /* 1 * x */",
         "x1 * 10",
     } do

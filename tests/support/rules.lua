@@ -4,7 +4,7 @@ local rules = { most_parameters = 8, digits = 5 }
 
 rules.say = {
     comment = "a comment with rows for parameters names these and no others",
-    idle = "no loop has one turn, nothing is multiplied by 1, and 0 is added to nothing",
+    idle = "no loop has one turn, nothing is multiplied or divided by 1, and 0 is added to nothing",
     offset = "a place or pitch of " .. rules.digits .. " digits or more has a name",
     parameters = "a function has at most " .. rules.most_parameters .. " parameters",
     twice = "a file has each function once, whatever the name of the run of blocks that calls it",
@@ -187,7 +187,7 @@ function rules.one_turn(line, numbers)
 end
 
 local idle = {
-    "()[%w_%])] (%* 1)[uUlL]*%f[^%w_.]",
+    "()[%w_%])] ([*/] 1)[uUlL]*%f[^%w_.]",
     "()%f[%w_.](1 %*) [%w_(]",
     "()[%w_%])] (%+ 0)[uUlL]*%f[^%w_.]",
     "()%f[%w_.](0 %+) [%w_(]",
