@@ -176,7 +176,8 @@ static inline void roberta_small_outputs_4(const float *restrict x, size_t input
     _mm256_store_ps(y + 56, y3_1);
 }
 
-/* One block of all tiles: 64 outputs of 64 inputs. Steps are floats from tile to tile. */
+/* One block of all tiles, y = W x: 64 outputs of 64 inputs.
+   Steps are floats from tile to tile. */
 static void roberta_small_block_64x64(const float *restrict x, size_t x_step, const float *restrict weights,
     float *restrict y, size_t y_step, size_t tiles)
 {
@@ -782,7 +783,7 @@ void roberta_small_normalise_f32__avx2_few(const float *restrict x, float *restr
 
 /* From templates/lookup/shared/bh4.c. */
 
-/* One block for 2 tokens: 64 outputs of 64 inputs, outputs in the lanes.
+/* One block for 2 tokens, y = W x: 64 outputs of 64 inputs, outputs in the lanes. Steps are floats from token to token.
    w  4 panels [64 inputs][16 outputs] */
 static inline void roberta_small_few_block_64x64_by_2(const float *restrict x, size_t x_step, const float *restrict w,
     float *restrict y, size_t y_step)
@@ -819,7 +820,7 @@ static inline void roberta_small_few_block_64x64_by_2(const float *restrict x, s
     }
 }
 
-/* One block for a token: 64 outputs of 64 inputs, outputs in the lanes.
+/* One block for a token, y = W x: 64 outputs of 64 inputs, outputs in the lanes.
    w  4 panels [64 inputs][16 outputs] */
 static inline void roberta_small_few_block_64x64_by_1(const float *restrict x, const float *restrict w,
     float *restrict y)

@@ -294,7 +294,8 @@ static inline void roberta_small_outputs_4(const float *restrict x, size_t input
     _mm512_store_ps(y + 240, y3_3);
 }
 
-/* One block of all tiles: 64 outputs of 64 inputs. Steps are floats from tile to tile. */
+/* One block of all tiles, y = W x: 64 outputs of 64 inputs.
+   Steps are floats from tile to tile. */
 static void roberta_small_block_64x64(const float *restrict x, size_t x_step, const float *restrict weights,
     float *restrict y, size_t y_step, size_t tiles)
 {
@@ -885,7 +886,7 @@ void roberta_small_normalise_f32__avx512_few(const float *restrict x, float *res
 
 /* From templates/lookup/shared/bh4.c. */
 
-/* One block for 4 tokens: 64 outputs of 64 inputs, outputs in the lanes.
+/* One block for 4 tokens, y = W x: 64 outputs of 64 inputs, outputs in the lanes. Steps are floats from token to token.
    w  4 panels [64 inputs][16 outputs] */
 static inline void roberta_small_few_block_64x64_by_4(const float *restrict x, size_t x_step, const float *restrict w,
     float *restrict y, size_t y_step)
@@ -942,7 +943,7 @@ static inline void roberta_small_few_block_64x64_by_4(const float *restrict x, s
     _mm512_storeu_ps(y + 3 * y_step + 48, y3_3);
 }
 
-/* One block for a token: 64 outputs of 64 inputs, outputs in the lanes.
+/* One block for a token, y = W x: 64 outputs of 64 inputs, outputs in the lanes.
    w  4 panels [64 inputs][16 outputs] */
 static inline void roberta_small_few_block_64x64_by_1(const float *restrict x, const float *restrict w,
     float *restrict y)

@@ -250,7 +250,8 @@ static inline void roberta_small_outputs_4(const float *restrict x, size_t input
     y[31] = y3_7;
 }
 
-/* One block of all tiles: 64 outputs of 64 inputs. Steps are floats from tile to tile. */
+/* One block of all tiles, y = W x: 64 outputs of 64 inputs.
+   Steps are floats from tile to tile. */
 static void roberta_small_block_64x64(const float *restrict x, size_t x_step, const float *restrict weights,
     float *restrict y, size_t y_step, size_t tiles)
 {
@@ -661,7 +662,7 @@ void roberta_small_normalise_f32__scalar_few(const float *restrict x, float *res
 
 /* From templates/lookup/shared/bh4.c. */
 
-/* One block for a token: 64 outputs of 64 inputs, outputs in the lanes.
+/* One block for a token, y = W x: 64 outputs of 64 inputs, outputs in the lanes.
    w  4 panels [64 inputs][16 outputs] */
 static inline void roberta_small_few_block_64x64_by_1(const float *restrict x, const float *restrict w,
     float *restrict y)

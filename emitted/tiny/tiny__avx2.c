@@ -176,7 +176,8 @@ static inline void tiny_outputs_4(const float *restrict x, size_t inputs, const 
     _mm256_store_ps(y + 56, y3_1);
 }
 
-/* One block of all tiles: 16 outputs of 16 inputs. Steps are floats from tile to tile. */
+/* One block of all tiles, y = W x: 16 outputs of 16 inputs.
+   Steps are floats from tile to tile. */
 static void tiny_block_16x16(const float *restrict x, size_t x_step, const float *restrict weights, float *restrict y,
     size_t y_step, size_t tiles)
 {
@@ -631,7 +632,7 @@ void tiny_normalise_f32__avx2_few(const float *restrict x, float *restrict norma
 
 /* From templates/lookup/shared/bh4.c. */
 
-/* One block for 2 tokens: 16 outputs of 16 inputs, outputs in the lanes.
+/* One block for 2 tokens, y = W x: 16 outputs of 16 inputs, outputs in the lanes. Steps are floats from token to token.
    w  [16 inputs][16 outputs] */
 static inline void tiny_few_block_16x16_by_2(const float *restrict x, size_t x_step, const float *restrict w,
     float *restrict y, size_t y_step)
@@ -654,7 +655,7 @@ static inline void tiny_few_block_16x16_by_2(const float *restrict x, size_t x_s
     _mm256_storeu_ps(y + y_step + 8, y1_1);
 }
 
-/* One block for a token: 16 outputs of 16 inputs, outputs in the lanes.
+/* One block for a token, y = W x: 16 outputs of 16 inputs, outputs in the lanes.
    w  [16 inputs][16 outputs] */
 static inline void tiny_few_block_16x16_by_1(const float *restrict x, const float *restrict w, float *restrict y)
 {

@@ -250,7 +250,8 @@ static inline void tiny_outputs_4(const float *restrict x, size_t inputs, const 
     y[31] = y3_7;
 }
 
-/* One block of all tiles: 16 outputs of 16 inputs. Steps are floats from tile to tile. */
+/* One block of all tiles, y = W x: 16 outputs of 16 inputs.
+   Steps are floats from tile to tile. */
 static void tiny_block_16x16(const float *restrict x, size_t x_step, const float *restrict weights, float *restrict y,
     size_t y_step, size_t tiles)
 {
@@ -585,7 +586,7 @@ void tiny_normalise_f32__scalar_few(const float *restrict x, float *restrict nor
 
 /* From templates/lookup/shared/bh4.c. */
 
-/* One block for a token: 16 outputs of 16 inputs, outputs in the lanes.
+/* One block for a token, y = W x: 16 outputs of 16 inputs, outputs in the lanes.
    w  [16 inputs][16 outputs] */
 static inline void tiny_few_block_16x16_by_1(const float *restrict x, const float *restrict w, float *restrict y)
 {

@@ -54,6 +54,12 @@ static inline float tiny_skipless_power_of_two(float n)
     return power.value;
 }
 
+/* Rows of floats: row number t begins at at + t * step. */
+typedef struct tiny_skipless_rows {
+    float *at;
+    size_t step;
+} tiny_skipless_rows;
+
 #if defined(__ELF__) || defined(__MACH__)
 #pragma GCC visibility push(hidden)
 #endif

@@ -5,6 +5,7 @@ local comments = require "gen.print.comments"
 local digest_of = require "gen.host.digest"
 local dispatch = require "gen.emit.dispatch"
 local extras = require "gen.emit.extras"
+local factors = require "gen.print.factors"
 local families = require "gen.families.list"
 local helpers = require "gen.isa.helpers"
 local host = require "host"
@@ -83,8 +84,8 @@ local function named(p, text)
     return (text:gsub("%$(%a)", firsts))
 end
 
--- Text of a file of plan `p`: names filled in, comments filled, long lines broken.
-local function finish(p, text) return long_lines.broken(comments.filled(named(p, text))) end
+-- Text of a file of plan `p`: names filled in, factors of 1 dropped, comments filled, long lines broken.
+local function finish(p, text) return long_lines.broken(comments.filled(factors.dropped(named(p, text)))) end
 
 -- The text that the template `path` gave, as a file of its own.
 local function finish_one(p, path, text) return finish(p, banner(path .. " and model " .. p.model.name) .. text) end

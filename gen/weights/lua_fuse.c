@@ -85,7 +85,7 @@ static bool open_view(fusion *f, int step, const char *name, view *v, bool *ther
 {
     lua_State *L = f->L;
     *there = lua_getfield(L, step, name) == LUA_TTABLE;
-    const bool good = !*there || view_at(L, lua_gettop(L), "tensor", f->in, "", v, f->error, sizeof f->error);
+    const bool good = !*there || view_at(L, lua_gettop(L), "tensor", (view_source){f->in, NULL}, v, f->error, sizeof f->error);
     lua_pop(L, 1);
     return good;
 }

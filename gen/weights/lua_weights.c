@@ -164,7 +164,7 @@ static int same_values(const shards *in, const char *const names[2], char *error
     const safetensors_tensor *tensors[2];
     double values[2][MOST];
     for (int i = 0; i < 2; ++i) {
-        tensors[i] = shards_expect(in, "", names[i], NULL, 0, &files[i], error, ERROR_SIZE);
+        tensors[i] = shards_expect(in, (shards_wanted){.name = names[i]}, &files[i], error, ERROR_SIZE);
         if (!tensors[i])
             return -1;
     }
@@ -191,7 +191,7 @@ static int weights_values(lua_State *L)
     const size_t most = (size_t)luaL_checkinteger(L, 3);
     const safetensors *file;
     shards *in = shards_open(luaL_checkstring(L, 1), error, sizeof error);
-    const safetensors_tensor *tensor = in ? shards_expect(in, "", name, NULL, 0, &file, error, sizeof error) : NULL;
+    const safetensors_tensor *tensor = in ? shards_expect(in, (shards_wanted){.name = name}, &file, error, sizeof error) : NULL;
     if (tensor && tensor->count > most)
         files_error(error, sizeof error, "%s: tensor %s: %zu elements: must be at most %zu", shards_path(in), name, tensor->count, most);
     double *values = tensor && tensor->count <= most ? safetensors_load(file, tensor, error, sizeof error) : NULL;

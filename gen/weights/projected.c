@@ -58,7 +58,7 @@ static bool optional_view(packing *p, int table, const char *name, view *v)
     lua_State *L = p->L;
     *v = (view){0};
     const bool there = lua_getfield(L, table, name) == LUA_TTABLE;
-    const bool ok = !there || view_at(L, lua_gettop(L), "tensor", p->checkpoint, p->prefix, v, p->error, sizeof p->error);
+    const bool ok = !there || view_at(L, lua_gettop(L), "tensor", (view_source){p->checkpoint, p->prefix}, v, p->error, sizeof p->error);
     lua_pop(L, 1);
     return ok;
 }

@@ -93,15 +93,25 @@ typedef struct {
     quantise_tally tally;
 } copying;
 
-/* c->work <- the integers of rows of a tensor that has the groups of the form already, and scales[] as they are. */
-static bool read_groups(copying *c, const safetensors *file, const safetensors_tensor *tensor, size_t of_group, size_t first, size_t rows,
-                        unsigned char *scales, char *error, size_t error_size)
+/* Rows of a tensor that are written in a form together, and where their scales go. */
+typedef struct {
+    const safetensors *file;
+    const safetensors_tensor *tensor;
+    rounded_form form;
+    size_t first, rows;
+    unsigned char *scales;
+} some_rows;
+
+/* c->work <- the integers of rows of a tensor that has the groups of the form already, and their scales as they are. */
+static bool read_groups(copying *c, const some_rows *some, char *error, size_t error_size)
 {
+    const safetensors_tensor *const tensor = some->tensor;
+    const size_t of_group = forms_list[some->form].of_group;
     const size_t width = width_of(tensor), groups = groups_of(width), size = tensor->blocks->bytes;
     unsigned char *const blocks = (unsigned char *)c->bytes;
-    uint16_t *scale = (uint16_t *)(void *)scales;
-    for (size_t row = 0; row < rows; ++row) {
-        if (!safetensors_read_blocks(file, tensor, (first + row) * width, width, blocks, error, error_size))
+    uint16_t *scale = (uint16_t *)(void *)some->scales;
+    for (size_t row = 0; row < some->rows; ++row) {
+        if (!safetensors_read_blocks(some->file, tensor, (some->first + row) * width, width, blocks, error, error_size))
             return false;
         for (size_t g = 0; g < groups; ++g, scale += of_group) {
             const size_t at = g * QUANTISE_GROUP, count = width - at < QUANTISE_GROUP ? width - at : QUANTISE_GROUP;
@@ -113,13 +123,14 @@ static bool read_groups(copying *c, const safetensors *file, const safetensors_t
     return true;
 }
 
-/* Rounds data[rows][width] to the form, scales[] <- of all rows. False if a value is too large. */
-static bool round_rows(copying *c, rounded_form form, size_t rows, size_t width, unsigned char *scales)
+/* Rounds c->work[rows][width] to the form, and finds their scales. False if a value is too large. */
+static bool round_rows(copying *c, const some_rows *some)
 {
-    const size_t of_group = forms_list[form].of_group;
+    const rounded_form form = some->form;
+    const size_t of_group = forms_list[form].of_group, rows = some->rows, width = width_of(some->tensor);
+    uint16_t *scale = (uint16_t *)(void *)some->scales;
     if (!of_group)
-        return quantise_round(forms_list[form].type, c->work, rows, width, (float *)(void *)scales, form == ROUNDED_F32 ? NULL : &c->tally);
-    uint16_t *scale = (uint16_t *)(void *)scales;
+        return quantise_round(forms_list[form].type, c->work, rows, width, (float *)(void *)scale, form == ROUNDED_F32 ? NULL : &c->tally);
     for (size_t row = 0; row < rows; ++row)
         for (size_t at = 0; at < width; at += QUANTISE_GROUP, scale += of_group)
             if (!quantise_group(c->work + row * width + at, width - at < QUANTISE_GROUP ? width - at : QUANTISE_GROUP, bits_of(form), scale,
@@ -162,18 +173,19 @@ static bool append(copying *c, const safetensors *file, const safetensors_tensor
     const quantise_tally before = c->tally;
     const bool kept = blocks != NULL && forms_list[form].blocks != NULL && strcmp(blocks, forms_list[form].blocks) == 0;
     for (size_t row = 0; row < rows; row += most) {
-        const size_t some = rows - row < most ? rows - row : most, count = some * width;
+        const some_rows some = {file, tensor, form, row, rows - row < most ? rows - row : most, c->scales + row * scale_bytes};
+        const size_t count = some.rows * width;
         if (!safetensors_read(file, tensor, row * width, count, c->work, error, error_size))
             return false;
         if (kept) {
-            if (!read_groups(c, file, tensor, forms_list[form].of_group, row, some, c->scales + row * scale_bytes, error, error_size))
+            if (!read_groups(c, &some, error, error_size))
                 return false;
-        } else if (!round_rows(c, form, some, width, c->scales + row * scale_bytes))
+        } else if (!round_rows(c, &some))
             return files_error(error, error_size, "%s: tensor %s: a value is too large", safetensors_path(file), tensor->name);
         for (size_t i = 0; i < count; ++i)
             quantise_store(forms_list[form].type, c->work[i], c->bytes, i);
         if (forms_list[form].of_group)
-            take_given(c, tensor, row, some, scale_bytes);
+            take_given(c, tensor, row, some.rows, scale_bytes);
         if (!safetensors_append(c->writer, c->bytes, quantise_size(forms_list[form].type, count), error, error_size))
             return false;
     }

@@ -759,21 +759,26 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* out[] <- `count` groups, at most MOST_GROUPS, from number `first` on of a row of a tensor in groups, as blocks of a GGUF file. */
-static bool read_groups(const safetensors *file, const safetensors_tensor *tensor, size_t row, size_t first, size_t count,
-                        unsigned char *out, char *error, size_t error_size)
+/* `count` groups, at most MOST_GROUPS, from number `first` on of a row of a tensor. */
+typedef struct {
+    size_t row, first, count;
+} group_range;
+
+/* out[] <- groups of a tensor in groups, as blocks of a GGUF file. */
+static bool read_groups(const safetensors *file, const safetensors_tensor *tensor, group_range of, unsigned char *out, char *error,
+                        size_t error_size)
 {
     enum { HALF = SAFETENSORS_GROUP / 2 };
     const size_t part = tensor->halves ? 2 : 1, own = SAFETENSORS_GROUP / part; /* bytes of integers */
-    const size_t size = tensor->blocks->bytes, before = size - own, width = row_of(tensor), at = row * groups_of(width) + first;
+    const size_t size = tensor->blocks->bytes, before = size - own, width = row_of(tensor), at = of.row * groups_of(width) + of.first;
     const unsigned flip = before == 2 ? 8 : 0; /* a block has integers that are 8 more, without a sign */
     unsigned char integers[MOST_GROUPS * SAFETENSORS_GROUP] = {0}, scales[MOST_GROUPS * 4];
-    const size_t bytes = least(count * own, width / part - first * own);
-    if (!files_pread(&file->source, tensor->at + row * (width / part) + first * own, integers, bytes, error, error_size) ||
-        !files_pread(&file->source, tensor->scales_at + at * before, scales, count * before, error, error_size)) {
+    const size_t bytes = least(of.count * own, width / part - of.first * own);
+    if (!files_pread(&file->source, tensor->at + of.row * (width / part) + of.first * own, integers, bytes, error, error_size) ||
+        !files_pread(&file->source, tensor->scales_at + at * before, scales, of.count * before, error, error_size)) {
         return false;
     }
-    for (size_t g = 0; g < count; ++g, out += size) {
+    for (size_t g = 0; g < of.count; ++g, out += size) {
         memcpy(out, scales + g * before, before);
         memcpy(out + before, integers + g * own, own);
         if (!tensor->halves)
@@ -799,7 +804,7 @@ static bool read_values_of_groups(const safetensors *file, const safetensors_ten
         const size_t most = (group + MOST_GROUPS) * SAFETENSORS_GROUP - column;
         some = least(least(width - column, count - done), most);
         const size_t groups = groups_of(column + some) - group;
-        if (!read_groups(file, tensor, row, group, groups, blocks, error, error_size)) {
+        if (!read_groups(file, tensor, (group_range){row, group, groups}, blocks, error, error_size)) {
             return false;
         }
         for (size_t g = 0; g < groups; ++g) {
@@ -850,7 +855,7 @@ bool safetensors_read_blocks(const safetensors *file, const safetensors_tensor *
     for (size_t row = first / width; row < (first + count) / width; ++row) {
         for (size_t g = 0, some; g < groups; g += some, out += some * tensor->blocks->bytes) {
             some = least(groups - g, MOST_GROUPS);
-            if (!read_groups(file, tensor, row, g, some, out, error, error_size)) {
+            if (!read_groups(file, tensor, (group_range){row, g, some}, out, error, error_size)) {
                 return false;
             }
         }

@@ -18,15 +18,16 @@ const safetensors_tensor *packing_tensor(packing *p, int table, const char *name
 {
     int64_t shape[SAFETENSORS_MAX_RANK];
     const int rank = field_dimensions(p->L, table, "shape", shape, SAFETENSORS_MAX_RANK);
-    return shards_expect(p->checkpoint, p->prefix, field_text(p->L, table, where, name, NULL), shape, rank, &p->file, p->error,
-                         sizeof p->error);
+    const shards_wanted wanted = {p->prefix, field_text(p->L, table, where, name, NULL), shape, rank};
+    return shards_expect(p->checkpoint, wanted, &p->file, p->error, sizeof p->error);
 }
 
 /* All elements of the tensor `name`, from malloc; NULL with a message. */
 static double *load_tensor(packing *p, const char *name, size_t *count)
 {
     const safetensors *file;
-    const safetensors_tensor *tensor = shards_expect(p->checkpoint, p->prefix, name, NULL, 0, &file, p->error, sizeof p->error);
+    const safetensors_tensor *tensor =
+        shards_expect(p->checkpoint, (shards_wanted){p->prefix, name, NULL, 0}, &file, p->error, sizeof p->error);
     *count = tensor ? tensor->count : 0;
     return tensor ? safetensors_load(file, tensor, p->error, sizeof p->error) : NULL;
 }
@@ -228,7 +229,7 @@ static bool read_slice(packing *p, int section, size_t slices, size_t slice, siz
     view v = {.columns = field_size(L, section, where, "row"), .group = SIZE_MAX}; /* a whole tensor */
     const bool part = field_size(L, section, where, "group") != 0 || field_flag(L, section, "transposed");
     luaL_argcheck(L, !part || slices == 1, 1, "slices");
-    if (part && !view_at(L, section, "from", p->checkpoint, p->prefix, &v, p->error, sizeof p->error))
+    if (part && !view_at(L, section, "from", (view_source){p->checkpoint, p->prefix}, &v, p->error, sizeof p->error))
         return false;
     const safetensors_tensor *tensor = part ? v.tensor : packing_tensor(p, section, "from");
     if (!tensor)

@@ -247,14 +247,14 @@ bool shards_have(const shards *s, const char *name)
     return holder(s, name) != NULL;
 }
 
-const safetensors_tensor *shards_expect(const shards *s, const char *prefix, const char *name, const int64_t *shape, int rank,
-                                        const safetensors **file, char *error, size_t error_size)
+const safetensors_tensor *shards_expect(const shards *s, shards_wanted wanted, const safetensors **file, char *error, size_t error_size)
 {
+    const char *const prefix = wanted.prefix != NULL ? wanted.prefix : "", *const name = wanted.name;
     char full[1024];
     const bool fits = (size_t)snprintf(full, sizeof full, "%s%s", prefix, name) < sizeof full;
     *file = s->count > 1 && fits ? holder(s, full) : s->files[0].file; /* one file says itself what is wrong, and with long names any */
     if (*file != NULL)
-        return safetensors_expect(*file, prefix, name, shape, rank, error, error_size);
+        return safetensors_expect(*file, prefix, name, wanted.shape, wanted.rank, error, error_size);
     nearest search = {.wanted = full};
     for (size_t i = 0; i < s->count; ++i)
         safetensors_offer(s->files[i].file, &search);

@@ -22,9 +22,16 @@ const char *shards_path(const shards *checkpoint);
 size_t shards_count(const shards *checkpoint);
 const safetensors *shards_at(const shards *checkpoint, size_t index);
 
-/* The tensor prefix + name of shape[rank], and in *file where it is. Returns NULL as safetensors_expect does. */
-const safetensors_tensor *shards_expect(const shards *checkpoint, const char *prefix, const char *name, const int64_t *shape, int rank,
-                                        const safetensors **file, char *error, size_t error_size);
+/* The tensor prefix + name of shape[rank]; NULL: no prefix, and any shape. */
+typedef struct {
+    const char *prefix, *name;
+    const int64_t *shape;
+    int rank;
+} shards_wanted;
+
+/* That tensor, and in *file where it is. Returns NULL as safetensors_expect does. */
+const safetensors_tensor *shards_expect(const shards *checkpoint, shards_wanted wanted, const safetensors **file, char *error,
+                                        size_t error_size);
 
 /* Whether there is a tensor of that name. */
 bool shards_have(const shards *checkpoint, const char *name);

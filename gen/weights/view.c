@@ -7,8 +7,7 @@
 
 enum { STRIP = 512 }; /* values of a transposed view that are read at a time */
 
-bool view_at(lua_State *L, int table, const char *name, const shards *checkpoint, const char *prefix, view *v, char *error,
-             size_t error_size)
+bool view_at(lua_State *L, int table, const char *name, view_source in, view *v, char *error, size_t error_size)
 {
     int64_t shape[SAFETENSORS_MAX_RANK];
     const int rank = field_dimensions(L, table, "shape", shape, SAFETENSORS_MAX_RANK);
@@ -19,7 +18,8 @@ bool view_at(lua_State *L, int table, const char *name, const shards *checkpoint
     v->offset = field_size(L, table, "view.", "offset");
     v->raised = (double)field_size(L, table, "view.", "raised");
     v->transposed = field_flag(L, table, "transposed");
-    v->tensor = shards_expect(checkpoint, prefix, field_text(L, table, "view.", name, NULL), shape, rank, &v->file, error, error_size);
+    const shards_wanted wanted = {in.prefix, field_text(L, table, "view.", name, NULL), shape, rank};
+    v->tensor = shards_expect(in.checkpoint, wanted, &v->file, error, error_size);
     luaL_argcheck(L, !v->tensor || v->tensor->count == 0 || (view_row(v, v->rows - 1) + 1) * v->columns <= v->tensor->count, 1, "view");
     return v->tensor != NULL;
 }

@@ -16,11 +16,16 @@ typedef struct {
     bool transposed;
 } view;
 
+/* Where tensors of views are: names begin with `prefix`, NULL: with none. */
+typedef struct {
+    const shards *checkpoint;
+    const char *prefix;
+} view_source;
+
 /* The view that a table describes { tensor, shape, rows, columns, group, stride, offset, raised, transposed }, as
    gen/schema/checkpoint_names.lua makes them; `name` is the field with the tensor's name. False with one line that starts with a path if
    the tensor is absent or has another shape. */
-bool view_at(lua_State *L, int table, const char *name, const shards *checkpoint, const char *prefix, view *v, char *error,
-             size_t error_size);
+bool view_at(lua_State *L, int table, const char *name, view_source in, view *v, char *error, size_t error_size);
 
 /* The number of the view's row among the rows, or columns, of its tensor. */
 size_t view_row(const view *v, size_t row);

@@ -390,7 +390,7 @@ static int read_(lua_State *L)
     view v;
     double *values = NULL;
     float *floats = NULL;
-    const bool good = view_at(L, 2, "tensor", checkpoint, "", &v, error, sizeof error) &&
+    const bool good = view_at(L, 2, "tensor", (view_source){checkpoint, NULL}, &v, error, sizeof error) &&
                       (values = malloc(v.rows * v.columns * sizeof *values)) && (floats = malloc(v.rows * v.columns * sizeof *floats)) &&
                       view_read(&v, 0, v.rows, values, error, sizeof error);
     for (size_t i = 0; good && i < v.rows * v.columns; ++i)
@@ -410,7 +410,8 @@ static int read_(lua_State *L)
 static bool copy(safetensors_writer *writer, const shards *checkpoint, const char *name, const safetensors_description *as, char *error)
 {
     const safetensors *file;
-    const safetensors_tensor *tensor = shards_expect(checkpoint, "", name, as->shape, as->rank, &file, error, ERROR_SIZE);
+    const shards_wanted wanted = {.name = name, .shape = as->shape, .rank = as->rank};
+    const safetensors_tensor *tensor = shards_expect(checkpoint, wanted, &file, error, ERROR_SIZE);
     double *values = tensor ? malloc(PIECE * sizeof *values) : NULL;
     float *floats = tensor ? malloc(PIECE * sizeof *floats) : NULL;
     bool good = tensor && ((values && floats) || files_error(error, ERROR_SIZE, "%s: not enough memory", name));

@@ -37,28 +37,38 @@ static size_t code_of(const double *z, size_t tau, size_t *least)
     return code;
 }
 
+/* What a block hashes with: its signs, for vectors of `padded` elements, and where ties of its codes are noted. */
+typedef struct {
+    const reference_transformer *model;
+    const reference_block *block;
+    reference_ties *ties;
+    const double *signs;
+    size_t padded;
+} hashing;
+
 /* codes[tokens][heads][tables] of heads x[tokens][heads][width]; first: the number of their first tie. */
-static bool hash(const reference_transformer *model, const reference_block *block, reference_ties *ties, const double *signs, size_t padded,
-                 const double *x, size_t heads, size_t tokens, size_t first, size_t *codes)
+static bool hash(const hashing *by, const double *x, size_t heads, size_t tokens, size_t first, size_t *codes)
 {
+    const reference_transformer *model = by->model;
+    const size_t padded = by->padded;
     const size_t tables = model->lsh.tables, tau = model->lsh.tau, each = padded / tau, width = model->width;
     double *z = malloc(padded * sizeof *z);
     bool ok = z != NULL;
     for (size_t row = 0; ok && row < tokens * heads; ++row)
         for (size_t t = 0; ok && t < tables; ++t) {
             if (t % each == 0)
-                transform(signs + t / each * padded, x + row * width, width, padded, z);
+                transform(by->signs + t / each * padded, x + row * width, width, padded, z);
             double square = 0.0;
             for (size_t i = 0; i < padded; ++i)
                 square += z[i] * z[i] / (double)padded;
             const double *own = z + t % each * tau;
-            const reference_tie tie = {block->number, row / heads, first + row % heads * tables + t};
+            const reference_tie tie = {by->block->number, row / heads, first + row % heads * tables + t};
             size_t least;
             codes[row * tables + t] = code_of(own, tau, &least);
-            if (fabs(own[least]) > ties->margin * sqrt(square))
+            if (fabs(own[least]) > by->ties->margin * sqrt(square))
                 continue;
-            ok = reference_ties_note(ties, tie);
-            if (reference_ties_turned(ties, tie))
+            ok = reference_ties_note(by->ties, tie);
+            if (reference_ties_turned(by->ties, tie))
                 codes[row * tables + t] ^= (size_t)1 << (tau - 1 - least);
         }
     free(z);
@@ -109,13 +119,13 @@ static double share_of(const reference_lsh *lsh, const size_t *q_code, const siz
     return (double)agree / (double)lsh->tables;
 }
 
-/* The least unit of a table that values v[tokens][step] from first to end enter, of codes code[tokens][code_step]: 127 for the largest
-   magnitude of a value, 8191 for that of a sum at any time. rows: [2^tau][width], overwritten. */
-static double unit_of(const double *v, size_t step, size_t width, const size_t *code, size_t code_step, size_t first, size_t end,
-                      double *rows, size_t tau)
+/* The least unit of a table that values of a head enter, from token `first` to `end`: 127 for the largest magnitude of a value, 8191 for
+   that of a sum at any time. v, code: of the head and the table, as of all of them apart. rows: [2^tau][width], overwritten. */
+static double unit_of(const reference_transformer *model, const double *v, const size_t *code, size_t first, size_t end, double *rows)
 {
+    const size_t width = model->width, step = model->kv_heads * width, code_step = model->kv_heads * model->lsh.tables;
     double unit = 0.0;
-    memset(rows, 0, (width << tau) * sizeof *rows);
+    memset(rows, 0, (width << model->lsh.tau) * sizeof *rows);
     for (size_t s = first; s < end; ++s)
         for (size_t i = 0; i < width; ++i) {
             double *sum = rows + code[s * code_step] * width + i;
@@ -135,8 +145,7 @@ static void round_values(const reference_transformer *model, const size_t *k_cod
         for (size_t head = 0; head < model->kv_heads; ++head) {
             double unit = 0.0;
             for (size_t n = 0; n < tables; ++n)
-                unit = fmax(unit, unit_of(v + head * width, step, width, k_codes + head * tables + n, model->kv_heads * tables, first, end,
-                                          rows, model->lsh.tau));
+                unit = fmax(unit, unit_of(model, v + head * width, k_codes + head * tables + n, first, end, rows));
             for (size_t s = first; s < end && unit > 0.0; ++s)
                 for (size_t i = 0; i < width; ++i) {
                     double *value = v + s * step + head * width + i;
@@ -146,21 +155,29 @@ static void round_values(const reference_transformer *model, const size_t *k_cod
     }
 }
 
-/* out[width] = the values of the tokens of a sequence that token t sees, by their weights, shortened; far: as tables hold them, in
-   an encoder also those of near tokens, from which it takes their values as they are. */
-static void attend(const reference_transformer *model, const double *q, const double *k, const double *v, const double *far,
-                   const size_t *q_code, const size_t *k_code, size_t t, size_t first, size_t end, double *out)
+/* A head of all tokens: keys and their codes, values, and these as tables hold them. */
+typedef struct {
+    const double *k, *v, *far;
+    const size_t *code;
+    size_t tokens;
+} seen_head;
+
+/* out[width] = the values of the tokens of its sequence that token t sees, by their weights, shortened; in an encoder tables hold those of
+   near tokens, too, from which it takes their values as they are. q_code: [tables] of q. */
+static void attend(const reference_transformer *model, const double *q, const size_t *q_code, const seen_head *seen, size_t t, double *out)
 {
+    size_t first;
+    const size_t end = reference_sequence_of(model, t, seen->tokens, &first);
     const size_t width = model->width, step = width * model->kv_heads, code_step = model->lsh.tables * model->kv_heads;
     double square = 0.0;
     memset(out, 0, width * sizeof *out);
     for (size_t s = first; s < (model->causal ? t + 1 : end); ++s) {
         const bool near = is_near(&model->lsh, t, s), held = !(model->causal || model->lsh.expected) || !near;
-        const double share = held ? share_of(&model->lsh, q_code, k_code + s * code_step) : 0.0;
-        const double weight = near ? exact_weight(model, q, k + s * step) : share;
+        const double share = held ? share_of(&model->lsh, q_code, seen->code + s * code_step) : 0.0;
+        const double weight = near ? exact_weight(model, q, seen->k + s * step) : share;
         for (size_t i = 0; i < width; ++i) {
-            const double value = v[s * step + i];
-            out[i] += weight * value + share * (far[s * step + i] - value);
+            const double value = seen->v[s * step + i];
+            out[i] += weight * value + share * (seen->far[s * step + i] - value);
         }
     }
     for (size_t i = 0; i < width; ++i)
@@ -169,9 +186,11 @@ static void attend(const reference_transformer *model, const double *q, const do
         out[i] /= sqrt(square + model->lsh.eps * model->lsh.eps);
 }
 
-bool reference_table_attend(const reference_transformer *model, const reference_block *block, reference_ties *ties, const double *q,
-                            const double *k, const double *v, double *y, size_t tokens)
+bool reference_table_attend(const reference_transformer *model, const reference_block *block, reference_ties *ties,
+                            const reference_heads *given, double *y)
 {
+    const double *q = given->q, *k = given->k, *v = given->v;
+    const size_t tokens = given->tokens;
     const size_t tables = model->lsh.tables, heads = model->heads, kv_heads = model->kv_heads, width = model->width;
     size_t padded = 1;
     while (padded < width)
@@ -180,19 +199,17 @@ bool reference_table_attend(const reference_transformer *model, const reference_
     size_t *q_codes = malloc((heads + kv_heads) * tables * tokens * sizeof *q_codes + 1), *k_codes = q_codes + heads * tables * tokens;
     const size_t values = tokens * kv_heads * width;
     double *far = malloc(values * sizeof *far + 1), *rows = malloc((width << model->lsh.tau) * sizeof *rows);
-    const bool ok = signs && q_codes && far && rows &&
-                    hash(model, block, ties, signs, padded, q, heads, tokens, REFERENCE_TABLE_TIES, q_codes) &&
-                    hash(model, block, ties, signs, padded, k, kv_heads, tokens, REFERENCE_TABLE_TIES + heads * tables, k_codes);
+    const hashing by = {model, block, ties, signs, padded};
+    const bool ok = signs && q_codes && far && rows && hash(&by, q, heads, tokens, REFERENCE_TABLE_TIES, q_codes) &&
+                    hash(&by, k, kv_heads, tokens, REFERENCE_TABLE_TIES + heads * tables, k_codes);
     if (ok)
         memcpy(far, v, values * sizeof *far);
     if (ok && reference_type_is_scaled(model->cache))
         round_values(model, k_codes, far, tokens, rows);
     for (size_t row = 0; ok && row < tokens * heads; ++row) {
         const size_t t = row / heads, shared = row % heads / (heads / kv_heads);
-        size_t first;
-        const size_t end = reference_sequence_of(model, t, tokens, &first);
-        attend(model, q + row * width, k + shared * width, v + shared * width, far + shared * width, q_codes + row * tables,
-               k_codes + shared * tables, t, first, end, y + row * width);
+        const seen_head seen = {k + shared * width, v + shared * width, far + shared * width, k_codes + shared * tables, tokens};
+        attend(model, q + row * width, q_codes + row * tables, &seen, t, y + row * width);
     }
     free(signs);
     free(q_codes);

@@ -10,8 +10,15 @@ enum { REFERENCE_TABLE_TIES = 1 << 20 };
 /* The chance E(c) = (1 - arccos(c) / pi)^tau that codes of two vectors agree, c the cosine between them. */
 double reference_code_chance(double cosine, size_t tau);
 
-/* y[tokens][heads][width] of heads of q and k that are all of length sqrt(width), turned and shifted. False when memory is short. */
-bool reference_table_attend(const reference_transformer *model, const reference_block *block, reference_ties *ties, const double *q,
-                            const double *k, const double *v, double *y, size_t tokens);
+/* Queries [tokens][heads][width], keys and values [tokens][kv_heads][width]: queries and keys all of length sqrt(width), turned, keys also
+   shifted. */
+typedef struct {
+    const double *q, *k, *v;
+    size_t tokens;
+} reference_heads;
+
+/* y[tokens][heads][width]. False when memory is short. */
+bool reference_table_attend(const reference_transformer *model, const reference_block *block, reference_ties *ties,
+                            const reference_heads *given, double *y);
 
 #endif

@@ -61,8 +61,8 @@ static void multiply_row(const reference_map *map, size_t r, const double *row, 
     }
 }
 
-bool reference_map_apply(const reference_map *map, reference_type type, reference_type inputs, const double *given, double *y,
-                         size_t tokens, char *error, size_t size)
+bool reference_map_apply(const reference_map *map, reference_map_types types, const double *given, double *y, size_t tokens, char *error,
+                         size_t size)
 {
     if (map->stand_in)
         return map->stand_in->apply(map->stand_in, map, given, y, tokens, error, size);
@@ -72,7 +72,7 @@ bool reference_map_apply(const reference_map *map, reference_type type, referenc
         return files_error(error, size, "%s: not enough memory", safetensors_path(map->file));
     for (size_t t = 0; t < tokens; ++t) {
         memcpy(row, given + t * columns, columns * sizeof *row);
-        reference_round_row(inputs, row, columns);
+        reference_round_row(types.inputs, row, columns);
         for (size_t i = 0; i < columns; ++i)
             x[(t / LANES * columns + i) * LANES + t % LANES] = row[i];
     }
@@ -85,7 +85,7 @@ bool reference_map_apply(const reference_map *map, reference_type type, referenc
              (!map->bias || safetensors_read(map->bias_file, map->bias, from, 1, &bias, error, size));
         if (!ok)
             break;
-        reference_map_round(map, type, row);
+        reference_map_round(map, types.weights, row);
         multiply_row(map, r, row, bias, x, y, tokens);
     }
     free(all);
@@ -105,7 +105,7 @@ static double *mapped(const reference_transformer *model, const reference_map *m
     }
     if (!map->weight)
         memcpy(y, x, count * sizeof *y);
-    else if (!reference_map_apply(map, model->type, model->activations, x, y, tokens, error, size)) {
+    else if (!reference_map_apply(map, (reference_map_types){model->type, model->activations}, x, y, tokens, error, size)) {
         free(y);
         return NULL;
     }
@@ -235,20 +235,22 @@ static void round_weights(reference_type type, double *weight, const double *v, 
         weight[s] = unit[s] > 0.0 ? in_units[s] / unit[s] : 0.0;
 }
 
-/* The tokens that one attends to, and the first of their sequence. */
+/* What a token attends to: keys and values of a head, `step` apart, from token `first` to `last`; `begin`: the first of their sequence. */
 typedef struct {
+    const double *k, *v;
+    size_t step, v_width;
     size_t begin, first, last;
 } seen_tokens;
 
 /* out[v_width] = softmax(q k) v over those tokens, scores with their soft cap, tile by tile: weights are relative to the largest score of
-   all tiles so far, and rounded. k, v: of the head, `step` apart. */
-static void mix(const reference_transformer *model, const double *q, const double *k, const double *v, size_t v_width, size_t step,
-                seen_tokens seen, double *out)
+   all tiles so far, and rounded. */
+static void mix(const reference_transformer *model, const double *q, const seen_tokens *seen, double *out)
 {
-    const size_t width = model->width, begin = seen.begin, last = seen.last;
+    const double *k = seen->k, *v = seen->v;
+    const size_t width = model->width, v_width = seen->v_width, step = seen->step, begin = seen->begin, last = seen->last;
     double largest = -INFINITY, total = 0.0;
     memset(out, 0, v_width * sizeof *out);
-    for (size_t s = seen.first, count; s <= last; s += count) {
+    for (size_t s = seen->first, count; s <= last; s += count) {
         double weight[TILE], high = largest;
         count = TILE - (model->start + s - begin) % TILE;
         if (count > last - s + 1)
@@ -297,7 +299,8 @@ static void attend(const reference_transformer *model, const reference_block *bl
             for (size_t i = 0; i < width; ++i)
                 own[i] *= model->scale * (block->scales ? block->scales[head] : 1.0);
             reference_round_row(model->attention, own, width);
-            mix(model, own, k + shared, model->from_keys ? v : v + shared, v_width, e, (seen_tokens){begin, first, last}, out);
+            const seen_tokens seen = {k + shared, model->from_keys ? v : v + shared, e, v_width, begin, first, last};
+            mix(model, own, &seen, out);
             for (size_t i = 0; shape && i < width; ++i) {
                 const double *part = shape + 3 * head;
                 double mean = 0.0;
@@ -412,7 +415,7 @@ static double *attention(const reference_transformer *model, const reference_blo
         }
         bool good = true;
         if (model->lsh.tables > 0)
-            good = reference_table_attend(model, block, ties, q, k, v, mixed, tokens) ||
+            good = reference_table_attend(model, block, ties, &(reference_heads){q, k, v, tokens}, mixed) ||
                    files_error(error, size, "not enough memory for %zu tokens", tokens);
         else
             attend(model, block, q, k, v, mixed, tokens);

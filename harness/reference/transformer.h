@@ -39,11 +39,14 @@ void reference_map_round(const reference_map *map, reference_type type, double *
 /* matrix[rows][columns] <- the map's weights. Fails as reference_map_apply does. */
 bool reference_map_matrix(const reference_map *map, double *matrix, char *error, size_t error_size);
 
-/* y[tokens][rows] = the map of x[tokens][columns], its weights rounded to the type, a row of W at a time, and each row of x to the type
-   `inputs`. Fails with one line that starts
-   with a path. */
-bool reference_map_apply(const reference_map *map, reference_type type, reference_type inputs, const double *x, double *y, size_t tokens,
-                         char *error, size_t error_size);
+/* What is rounded before a map multiplies: its weights, a row of W at a time, and each row of x. */
+typedef struct {
+    reference_type weights, inputs;
+} reference_map_types;
+
+/* y[tokens][rows] = the map of x[tokens][columns], both rounded. Fails with one line that starts with a path. */
+bool reference_map_apply(const reference_map *map, reference_map_types types, const double *x, double *y, size_t tokens, char *error,
+                         size_t error_size);
 
 /* gain NULL: there is no such norm; offset may be NULL. */
 typedef struct {

@@ -161,7 +161,7 @@ bool reference_embed(const reference_embedding *e, const int32_t *ids, size_t co
     } else if (ok) {
         reference_normalise(&e->norm.weights, e->norm.mean, e->norm.eps, rows, width, count);
         if (e->map.weight)
-            ok = reference_map_apply(&e->map, e->map_type, e->activations, rows, x, count, error, error_size);
+            ok = reference_map_apply(&e->map, (reference_map_types){e->map_type, e->activations}, rows, x, count, error, error_size);
         else
             memcpy(x, rows, count * width * sizeof *x);
     }
@@ -191,7 +191,7 @@ static bool mapped(const reference_map *map, const reference_output *o, double *
                    size_t size)
 {
     double *y = malloc((count * map->rows + 1) * sizeof *y);
-    const bool ok = y ? reference_map_apply(map, o->type, o->activations, *rows, y, count, error, size)
+    const bool ok = y ? reference_map_apply(map, (reference_map_types){o->type, o->activations}, *rows, y, count, error, size)
                       : files_error(error, size, "not enough memory for %zu tokens", count);
     free(*rows);
     *rows = y;

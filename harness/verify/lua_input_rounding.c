@@ -70,19 +70,24 @@ static bool keep(rounding *r, const reference_map *map, const rounded_matrix *m)
     return given != NULL;
 }
 
-/* matrix[rows][columns] <- the map's weights, rounded for x[tokens][columns], which are kept. False with one line. */
-static bool round_map(rounding *r, const reference_map *map, bool minimum, const double *x, size_t tokens, double *matrix, char *error,
-                      size_t size)
+/* What is to be rounded to the form for so many inputs: the map's weights, which `weights` has room for. */
+static rounded_matrix matrix_of(const reference_map *map, rounded_form form, double *weights, size_t inputs)
 {
-    const size_t n = map->columns, groups = (n + SAFETENSORS_GROUP - 1) / SAFETENSORS_GROUP;
-    rounded_matrix m = {.rows = map->rows, .columns = n, .minimum = minimum, .weights = matrix, .inputs = tokens};
+    return (rounded_matrix){
+        .rows = map->rows, .columns = map->columns, .minimum = form == ROUNDED_U4, .weights = weights, .inputs = inputs};
+}
+
+/* m.weights <- the map's, rounded for x[m.inputs][columns], which are kept. False with one line. */
+static bool round_map(rounding *r, const reference_map *map, rounded_matrix m, const double *x, char *error, size_t size)
+{
+    const size_t n = m.columns, groups = (n + SAFETENSORS_GROUP - 1) / SAFETENSORS_GROUP;
     m.moments = calloc(n * n + 1, sizeof *m.moments);
     m.halves = calloc(m.rows * n / 2 + 1, 1);
     m.scales = malloc((m.rows * groups * 2 + 1) * sizeof *m.scales);
     bool ok = m.moments && m.halves && m.scales;
     round_for_inputs_result result = ROUND_FOR_INPUTS_NO_MEMORY;
-    if (ok && (ok = reference_map_matrix(map, matrix, error, size))) {
-        matmul_add(1.0, (matmul_sizes){n, n, tokens}, (matmul_matrix){x, 1, n}, (matmul_matrix){x, n, 1}, m.moments, n);
+    if (ok && (ok = reference_map_matrix(map, m.weights, error, size))) {
+        matmul_add(1.0, (matmul_sizes){n, n, m.inputs}, (matmul_matrix){x, 1, n}, (matmul_matrix){x, n, 1}, m.moments, n);
         result = round_for_inputs(&m);
         if (result == ROUND_FOR_INPUTS_DONE && !keep(r, map, &m))
             result = ROUND_FOR_INPUTS_NO_MEMORY;
@@ -123,8 +128,8 @@ static bool apply(const reference_stand_in *base, const reference_map *map, cons
     double *const matrix = malloc((map->rows * n + 1) * sizeof *matrix);
     if (!matrix)
         return files_error(error, size, "%s: not enough memory", safetensors_path(map->file));
-    bool ok = form == ROUNDED_NOT ? reference_map_matrix(map, matrix, error, size)
-                                  : round_map(r, map, form == ROUNDED_U4, x, tokens, matrix, error, size);
+    const rounded_matrix m = matrix_of(map, form, matrix, tokens);
+    bool ok = form == ROUNDED_NOT ? reference_map_matrix(map, matrix, error, size) : round_map(r, map, m, x, error, size);
     for (size_t row = 0; ok && row < map->rows; ++row) {
         double bias = 0.0;
         ok = !map->bias || safetensors_read(map->bias_file, map->bias, reference_map_row(map, row), 1, &bias, error, size);
@@ -164,7 +169,7 @@ static int map_for(lua_State *L)
     const rounded_form form = ok ? form_of(r, &map) : ROUNDED_NOT;
     if (form != ROUNDED_NOT) {
         double *const matrix = malloc((map.rows * map.columns + 1) * sizeof *matrix);
-        ok = matrix ? round_map(r, &map, form == ROUNDED_U4, x, bytes / (map.columns * sizeof *x), matrix, error, sizeof error)
+        ok = matrix ? round_map(r, &map, matrix_of(&map, form, matrix, bytes / (map.columns * sizeof *x)), x, error, sizeof error)
                     : files_error(error, sizeof error, "%s: not enough memory", safetensors_path(map.file));
         free(matrix);
     }

@@ -11,7 +11,8 @@ static const safetensors_tensor *view_at(lua_State *L, const char *where, const 
 {
     int64_t shape[SAFETENSORS_MAX_RANK];
     const int rank = field_dimensions(L, index, "shape", shape, SAFETENSORS_MAX_RANK);
-    return shards_expect(checkpoint, "", field_text(L, index, where, "tensor", NULL), shape, rank, file, error, error_size);
+    const shards_wanted wanted = {.name = field_text(L, index, where, "tensor", NULL), .shape = shape, .rank = rank};
+    return shards_expect(checkpoint, wanted, file, error, error_size);
 }
 
 bool reference_map_at(lua_State *L, const char *where, const shards *checkpoint, const char *name, reference_map *map, char *error,

@@ -11,6 +11,7 @@ $(api)size_t $(names.position)(const void *state);
 
 /* Appends n ids to the sequence.
    weights  filled by $(names.bind)
+   state    the sequence
    ids      [n]
    logits   [$(names.macro("D_OUT"))] of the last of them, any float alignment, not written if n is 0; may be null
    scratch  $(names.macro("SCRATCH_BYTES")) bytes, $(names.macro("ALIGN"))-byte aligned; contents do not matter

@@ -1,5 +1,6 @@
 //$ takes facts
 /* Turns a text into ids.
+   weights  filled by $(names.bind)
    text     [bytes], any bytes$(facts.broken == "keep" and "" or "; what is not UTF-8 counts as U+FFFD"); may be null if there are none
    ids      [most], written up to `most`; may be null if `most` is 0
    scratch  [scratch_bytes], aligned to 8; $(names.macro("TOKENIZE_SCRATCH"))(bytes) are always enough

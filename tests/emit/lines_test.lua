@@ -7,6 +7,7 @@ local host = require "host"
 local json = require "json"
 local process = require "process"
 local program = require "tests.support.program"
+local rules = require "tests.support.rules"
 
 local columns = 120
 local test = {}
@@ -25,16 +26,6 @@ local function read_names(text, numbers)
     for name, value in text:gmatch "#define ([%u%d_]+) (%d+)%f[%s]" do
         numbers[name] = value
     end
-end
-
--- Whether `line` begins a loop between numbers, or names of them, that has one turn at most.
-local function one_turn(line, numbers)
-    local variable, from, to, step = line:match "for %([%w_]+ ([%w_]+) = ([%w_]+); [%w_]+ < ([%w_]+); ([^,;)]+)"
-    if not variable then return false end
-    local function number(text) return math.tointeger(tonumber(numbers[text] or text)) end
-    from, to = number(from), number(to)
-    step = step == "++" .. variable and 1 or number(step:match "^[%w_]+ %+= ([%w_]+)$" or "")
-    return from and to and step and from + step >= to
 end
 
 -- The functions of a C file: { name, comment: what stands before it, or "", text: parameters and body, body }.
@@ -138,7 +129,7 @@ local function offence(line, numbers)
     if length > columns then return length .. " columns" end
     if line:find "%s$" then return "a blank at the end" end
     if line:find "^%s*[%w_]+%b(); +[%w_]+%b();" then return "two statements" end
-    if one_turn(line, numbers) then return "a loop of one turn" end
+    if rules.one_turn(line, numbers) then return "a loop of one turn" end
     local noun = (" " .. line):match "[^%w.]1 (%l+s)%f[^%w_]"
     if noun and counted[noun] then return "1 " .. noun end
 end
@@ -157,20 +148,6 @@ local function add(name, words, wrong)
         if #list > 0 then
             error(#list .. " lines\n" .. table.concat(list, "\n", 1, math.min(#list, 5)), 0)
         end
-    end
-end
-
-function test.loops_of_one_turn_are_seen()
-    local numbers = { PITCH = "16" }
-    for line, expected in pairs {
-        ["for (size_t i = 0; i < 16; i += 16) {"] = true,
-        ["    for (uint32_t i = 0; i < 1; ++i, z += 8)"] = true,
-        ["for (size_t i = 8; i < PITCH; i += 8)"] = true,
-        ["for (size_t i = 0; i < PITCH; i += 8)"] = false,
-        ["for (size_t i = 0; i < 2; ++i)"] = false,
-        ["for (size_t i = 0; i < rows; ++i)"] = false,
-    } do
-        if (one_turn(line, numbers) or false) ~= expected then error(line, 0) end
     end
 end
 

@@ -7,7 +7,8 @@
 
 #include <immintrin.h>
 
-/* One block for 2 tokens: 16 outputs of 16 inputs, outputs in the lanes. A word holds the weights of 2 inputs.
+/* One block for 2 tokens, y = W x: 16 outputs of 16 inputs, outputs in the lanes. Steps are floats from token to token.
+   A word holds the weights of 2 inputs.
    w  [8 words][16 outputs] */
 static inline void tiny_few_block_16x16_by_2(const float *restrict x, size_t x_step, const uint32_t *restrict w,
     float *restrict y, size_t y_step)
@@ -42,7 +43,7 @@ static inline void tiny_few_block_16x16_by_2(const float *restrict x, size_t x_s
     _mm256_storeu_ps(y + y_step + 8, y1_1);
 }
 
-/* One block for a token: 16 outputs of 16 inputs, outputs in the lanes. A word holds the weights of 2 inputs.
+/* One block for a token, y = W x: 16 outputs of 16 inputs, outputs in the lanes. A word holds the weights of 2 inputs.
    w  [8 words][16 outputs] */
 static inline void tiny_few_block_16x16_by_1(const float *restrict x, const uint32_t *restrict w, float *restrict y)
 {

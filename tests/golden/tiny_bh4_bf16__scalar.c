@@ -109,8 +109,8 @@ static void tiny_unpack_16(const uint32_t *restrict words, size_t k_pairs, float
     }
 }
 
-/* One block of all tiles: 16 outputs of 16 inputs. The weights of a panel are unpacked once. Steps are floats from tile
-   to tile. */
+/* One block of all tiles, y = W x: 16 outputs of 16 inputs. The weights of a panel are unpacked once. Steps are floats
+   from tile to tile. */
 static void tiny_block_16x16(const float *restrict x, size_t x_step, const uint32_t *restrict w,
     float *restrict unpacked, float *restrict y, size_t y_step, size_t tiles)
 {

@@ -45,12 +45,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const int64_t shape = 1;
     for (const char *name = "xy"; *name != '\0'; ++name) {
         const char text[2] = {*name, '\0'};
+        const shards_wanted wanted = {.name = text, .shape = &shape, .rank = 1};
         const safetensors *file;
         if (shards_have(checkpoint, text)) {
-            FUZZ_CHECK(shards_expect(checkpoint, "", text, &shape, 1, &file, error, sizeof error) != NULL);
+            FUZZ_CHECK(shards_expect(checkpoint, wanted, &file, error, sizeof error) != NULL);
             --tensors;
         } else {
-            FUZZ_CHECK(shards_expect(checkpoint, "", text, &shape, 1, &file, error, sizeof error) == NULL);
+            FUZZ_CHECK(shards_expect(checkpoint, wanted, &file, error, sizeof error) == NULL);
         }
     }
     FUZZ_CHECK(tensors == 0);

@@ -14,9 +14,7 @@ static uint32_t kws_rotated(uint32_t word, unsigned bits)
     return (word >> bits) | (word << (32 - bits));
 }
 
-/* One block of SHA-256, FIPS 180-4, section 6.2.2.
-   w  the last 16 words of the message schedule, word t at t % 16
-   s  the working variables a to h */
+/* One block of SHA-256, FIPS 180-4, section 6.2.2. */
 static void kws_sha256_block(uint32_t state[8], const unsigned char block[64])
 {
     static const uint32_t k[64] = {
@@ -32,7 +30,8 @@ static void kws_sha256_block(uint32_t state[8], const unsigned char block[64])
         0xc67178f2u,
     };
     const uint32_t zero = (uint32_t) kws_hidden_integer(0); /* else the loop that copies state is a call of memcpy */
-    uint32_t w[16], s[8];
+    uint32_t w[16]; /* the last words of the message schedule, word t at t % 16 */
+    uint32_t s[8]; /* the working variables a to h */
 
     for (unsigned i = 0; i < 16; ++i)
         w[i] = ((uint32_t) block[4 * i] << 24) | ((uint32_t) block[4 * i + 1] << 16)

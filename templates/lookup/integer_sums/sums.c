@@ -18,7 +18,7 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(prefix.line)_sums *sums, c
 
 /* Adds $(m == 1 and "one row" or m .. " rows") of each of
    $(plan.partial and "up to " or "")$(step == 4 and "four" or step) tables to $(plural(strip.width, "column")) of a
-   token.
+   token, `sums`.
    table  [$(plan.partial and "tables" or step)][$(shape.rows)][$(row_pitch)]$(before)
    code   of a token, those of the tables $(tile == 1 and "side by side" or tile .. " apart")
    words  $(word)$(bytes)$(tokens_ahead and "" or " */")

@@ -11,16 +11,19 @@
 //$ if starts then factors = factors .. "const " .. word .. " *restrict starts, " end
 
 //$ if not integers then
-/* One block of all tiles: $(plural(of.outputs, "output")) of $(inputs). The weights of a panel are unpacked once. Steps
+/* One block of all tiles, y = W x: $(plural(of.outputs, "output")) of $(inputs). The weights of a panel are unpacked once. Steps
    are floats from tile to tile. */
 //$ else
-/* One block of all tiles: $(plural(of.outputs, "output")) of $(inputs). Steps are words or floats from tile to tile.
+/* One block of all tiles, y = W x: $(plural(of.outputs, "output")) of $(inputs). Steps are words or floats from tile to tile.
 //$ end
 //$ if starts then
 //$     local folds = plural(integers.blocks, "fold")
-   units  [tiles][$(folds)][unit, inverse][$(tile)]; starts  [tiles][$(folds)][$(tile)] */
+   scales  of the outputs' weights
+   units   [tiles][$(folds)][unit, inverse][$(tile)]
+   starts  [tiles][$(folds)][$(tile)] */
 //$ elseif integers then
-   units  [tiles][x, outputs of a stage][unit, inverse][$(tile)], from those of the inputs on */
+   scales  of the outputs' weights
+   units   [tiles][x, outputs of a stage][unit, inverse][$(tile)], from those of the inputs on */
 //$ end
 static void $(helper)_$(of.name)(const $(integers and word or "float") *restrict x, size_t x_step, const $(word) *restrict w,
     $(factors)float *restrict y, size_t y_step, size_t tiles)

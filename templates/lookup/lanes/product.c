@@ -67,10 +67,11 @@ $(include("templates/lookup/lanes/unpack.c"))
 //$ for _, block in ipairs(blocks) do
 
 //$ if block.folds > 1 then
-/* One block of all tiles: $(plural(block.outputs, "output")) of $(block.folds) times
+/* One block of all tiles, y = W x: $(plural(block.outputs, "output")) of $(block.folds) times
    $(plural(block.rows, "input")). Steps are floats from tile to tile. */
 //$ else
-/* One block of all tiles: $(plural(block.outputs, "output")) of $(plural(block.rows, "input")). Steps are floats from tile to tile. */
+/* One block of all tiles, y = W x: $(plural(block.outputs, "output")) of $(plural(block.rows, "input")).
+   Steps are floats from tile to tile. */
 //$ end
 static void $(helper)_$(block.name)(const float *restrict x, size_t x_step, const float *restrict weights,
     float *restrict y, size_t y_step, size_t tiles)

@@ -6,7 +6,7 @@
 //$ local function at(n) return n * lanes end
 
 /* The unit of $(lanes == 1 and "a token's" or "some tokens'") $(8 * 4 // per_word)-bit integers, 1/$(word.levels) of
-   the largest input, and its inverse.
+   `max`, the largest input, and its inverse.
    `finite` is 0, or NaN if an input is NaN or infinite: so is the unit then. Inputs that are all below 1e-34 count as zeros.
    units  [unit, inverse][$(tile)] */
 static inline void $(helper)_set_units($(isa.vector) max, $(isa.vector) finite, float *units)

@@ -41,9 +41,9 @@ $(i)$(to) = $(starts and dot(to, w, x) or dot(to, x, w));
 //$ for _, block in ipairs(blocks) do
 //$ for _, together in ipairs(token_counts) do
 
-/* One block for $(together > 1 and together .. " tokens" or "a token"): $(plural(block.outputs, "output")) of
+/* One block for $(together > 1 and together .. " tokens" or "a token"), y = W x: $(plural(block.outputs, "output")) of
    $(block.folds > 1 and block.folds .. " times " or "")$(plural(block.rows, "input")), outputs in the
-   lanes. $(integers_text)
+   lanes. $(together > 1 and "Steps are words or floats from token to token. " or "")$(integers_text)
    x       [tokens] words of integers, in units of the $(starts and (block.folds > 1 and "fold's" or "block's") or "token's") unit
    w       $(weights_text(block))
 //$ if starts then

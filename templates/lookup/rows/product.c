@@ -38,10 +38,12 @@ $(i)y$(t)_$(n - 1) = $(isa.fma("x" .. t .. "_" .. part, "w" .. n - 1 .. "_" .. p
 //$ end
 //$ for _, block in ipairs(blocks) do
 //$ for _, together in ipairs(token_counts) do
+//$ local steps = together > 1 and " Steps are floats from token to token." or ""
+//$ local word = unpack and " A word holds the weights of " .. projection.word.rows .. " inputs." or ""
 
-/* One block for $(together > 1 and together .. " tokens" or "a token"): $(plural(block.outputs, "output")) of
+/* One block for $(together > 1 and together .. " tokens" or "a token"), y = W x: $(plural(block.outputs, "output")) of
    $(block.folds > 1 and block.folds .. " times " or "")$(plural(block.rows, "input")), outputs in the
-   lanes.$(unpack and " A word holds the weights of " .. projection.word.rows .. " inputs." or "")
+   lanes.$(steps)$(word)
    w  $(weights_text(block)) */
 static inline void $(helper)_$(block.name)_by_$(together)(const float *restrict x,
     $(together > 1 and "size_t x_step, " or "")const $(projection.word.storage) *restrict w,

@@ -39,7 +39,7 @@ $(i)finite = $(isa.fma(isa.zero(), v, "finite"));
 //$ local measured = starts and integers.measured
 
 //$ if starts then
-/* The $(plural(rows, "input")) of a token's block as 8-bit integers, four to a word: multiples of the unit that it
+/* The $(plural(rows, "input")) x of a token's block as 8-bit integers, four to a word: multiples of the unit that it
    returns, 1/$(levels) of the largest. A NaN or an infinity makes the unit NaN; inputs that are all below 1e-34 count
    as zeros.
 //$ if measured then

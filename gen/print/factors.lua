@@ -1,0 +1,35 @@
+-- Factors of 1 in emitted C: a template multiplies and divides by a pitch, and adds one less, without asking whether it
+-- is 1; emission drops that.
+local factors = {}
+
+-- What stands in brackets between these marks, without them unless it is a choice or several expressions.
+local function plain(before, bracket, after)
+    if bracket:find "[,?:&|<>=]" then return nil end
+    return before .. bracket:sub(2, -2) .. after
+end
+
+-- C without comments.
+local function without(code)
+    return (
+        code:gsub("([%w_%])]) %+ 0([%]),;])", "%1%2")
+            :gsub("([%[,(=] ?)(%b()) [*/] 1([%],);])", plain)
+            :gsub("([%w_%])]) [*/] 1%f[^%w_.]", "%1")
+            :gsub("([%[(,=?:<>+] ?)1 %* %f[%w_(]", "%1")
+    )
+end
+
+-- The C `text` without its factors and divisors of 1 and without zeros that are added; comments stay.
+function factors.dropped(text)
+    local found = text:find " [*/] 1%f[^%w_.]" or text:find "%f[%w_.]1 %* " or text:find " %+ 0[%]),;]"
+    if not found then return text end
+    local parts, at = {}, 1
+    for first, past in text:gmatch "()/%*.-%*/()" do
+        parts[#parts + 1] = without(text:sub(at, first - 1))
+        parts[#parts + 1] = text:sub(first, past - 1)
+        at = past
+    end
+    parts[#parts + 1] = without(text:sub(at))
+    return table.concat(parts)
+end
+
+return factors
