@@ -9,6 +9,7 @@ local factors = require "gen.print.factors"
 local families = require "gen.families.list"
 local helpers = require "gen.isa.helpers"
 local host = require "host"
+local indent = require "gen.print.indent"
 local json = require "json"
 local literal = require "gen.print.literal"
 local long_lines = require "gen.print.long_lines"
@@ -84,11 +85,18 @@ local function named(p, text)
     return (text:gsub("%$(%a)", firsts))
 end
 
--- Text of a file of plan `p`: names filled in, factors of 1 dropped, comments filled, long lines broken.
-local function finish(p, text) return long_lines.broken(comments.filled(factors.dropped(named(p, text)))) end
+-- Text of a file of C of plan `p`: names filled in, factors of 1 dropped, lines indented, comments filled, long lines
+-- broken.
+local function finish(p, text)
+    return long_lines.broken(comments.filled(indent.by_structure(factors.dropped(named(p, text)))))
+end
 
--- The text that the template `path` gave, as a file of its own.
-local function finish_one(p, path, text) return finish(p, banner(path .. " and model " .. p.model.name) .. text) end
+-- The text that the template `path` gave, as a file of its own. C++ and assembly are indented as the template is.
+local function finish_one(p, path, text)
+    text = banner(path .. " and model " .. p.model.name) .. text
+    if path:find "%.[ch]$" then return finish(p, text) end
+    return long_lines.broken(comments.filled(factors.dropped(named(p, text))))
+end
 
 -- A kernel's text, and where it is from.
 local function from(kernel) return "\n/* From " .. kernel.template .. ". */\n" .. kernel.text end

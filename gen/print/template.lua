@@ -1,5 +1,12 @@
 -- Renders a template: C text with `//$ lua` lines and `$(expression)` substitutions.
 --
+-- A line of text may end with a condition or a loop, or several of them, the outer one first; it is printed only if the
+-- condition holds, or once a turn. Such a line has no `then`, `do` and `end`:
+--   float *score; //$ if score.scored
+--   sum$(n) += part[$(n)]; //$ for n = 0, 3
+--   row$(r)[$(n)] = 0; //$ for r = 0, rows - 1 if used[r] for n = 0, 3
+-- Where a line of C stands is left to gen/print/indent.lua: a template may indent it as it reads best.
+--
 -- Every template line becomes exactly one line of a Lua chunk whose name is the template's path, so Lua's own
 -- messages carry file and line. A substitution takes a string or an integer, nothing else, and the environment
 -- has no pairs, os, io or math.random: what a template prints depends on its arguments only.
@@ -63,6 +70,47 @@ local function substitutions(line, path, number)
     return "_put(" .. table.concat(pieces, " .. ") .. ")"
 end
 
+-- What opens and closes each clause of a line's suffix, such as `if a for n = 1, 3`: two pieces of Lua.
+local function clauses(suffix, path, number)
+    local function wrong(text) error(string.format("%s:%d: //$ behind a line: %s", path, number, text), 0) end
+    local starts, at = {}, 1
+    while at <= #suffix do -- words, strings and marks, one after the other
+        local word, quote = suffix:match("^[%w_]+", at), suffix:match("^[\"']", at)
+        local last = at
+        if word then
+            last = at + #word - 1
+            if word == "if" or word == "for" then
+                starts[#starts + 1] = { at = at, loop = word == "for" }
+            elseif word == "then" or word == "do" or word == "end" or word == "function" then
+                wrong("no " .. word .. " stands there")
+            end
+        elseif quote then
+            repeat
+                last = suffix:find("[\\" .. quote .. "]", last + 1) or wrong "a string is not closed"
+                local escapes = suffix:sub(last, last) == "\\"
+                last = escapes and last + 1 or last
+            until not escapes
+        elseif suffix:find("^%-%-", at) then
+            wrong "no comment stands there"
+        end
+        at = last + 1
+    end
+    if not starts[1] or starts[1].at > 1 then wrong "what stands there begins with if or for" end
+    local open = {}
+    for i, clause in ipairs(starts) do
+        local last = starts[i + 1] and starts[i + 1].at - 1 or #suffix
+        open[i] = suffix:sub(clause.at, last):gsub("%s+$", "") .. (clause.loop and " do " or " then ")
+    end
+    return table.concat(open), (" end"):rep(#open)
+end
+
+-- A line of text and the suffix behind it, nil: it has none.
+local function apart(line)
+    local at = line:find("//$", 1, true)
+    if not at then return line end
+    return line:sub(1, at - 1):gsub("[ \t]+$", ""), line:sub(at + 3):match "^%s*(.-)%s*$"
+end
+
 -- The names that the first lines of a template declare: { {name, line} }, a set of them, and how many lines those are.
 local function declared(text)
     local list, set, count = {}, {}, 0
@@ -101,7 +149,7 @@ end
 local function check_declared(list, lines, last, path)
     local pieces, seen = {}, {}
     for number = last + 1, #lines do
-        pieces[#pieces + 1] = lines[number]:match("^%s*//%$(.*)$")
+        pieces[#pieces + 1] = lines[number]:match("//%$(.*)$")
         for expression in lines[number]:gmatch("%$(%b())") do
             pieces[#pieces + 1] = expression
         end
@@ -118,13 +166,21 @@ local function check_declared(list, lines, last, path)
     end
 end
 
+-- The Lua of a line of text.
+local function printed(line, path, number)
+    local text, suffix = apart(line)
+    if not suffix then return substitutions(line, path, number) end
+    local before, behind = clauses(suffix, path, number)
+    return before .. substitutions(text, path, number) .. behind
+end
+
 -- The Lua source of the template `text`, the contents of the file `path`; raises an error for a wrong declaration.
 function template.source(text, path)
     local chunk, lines = {}, lines_of(text)
     local list, _, last = declared(text)
     for number, line in ipairs(lines) do
         local statement = line:match("^%s*//%$(.*)$")
-        chunk[number] = number <= last and "" or statement or substitutions(line, path, number)
+        chunk[number] = number <= last and "" or statement or printed(line, path, number)
     end
     check_declared(list, lines, last, path)
     return "local _ENV = ...; " .. table.concat(chunk, "\n")
