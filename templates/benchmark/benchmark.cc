@@ -152,9 +152,7 @@ void fill(unsigned char *blob)
     const uint64_t bytes = $(names.macro("WEIGHTS_BYTES"));
     numbers draw(1);
 
-//$ for _, line in ipairs(random.lines) do
-    draw.$(line.call); /* $(line.doc) */
-//$ end
+    draw.$(line.call); /* $(line.doc) */ //$ for _, line in ipairs(random.lines)
     std::memcpy(blob, "LOOKUPC", 8);
     std::memcpy(blob + 8, versions, sizeof versions);
     for (unsigned i = 0; i < 16; ++i) { /* of the model */
@@ -176,20 +174,15 @@ void fill(unsigned char *blob)
 /* What a call works on. */
 struct arguments {
     const $(names.weights) *weights;
-//$ if ids then
-    const int32_t *ids;
-//$ else
-    const $(input) *x;
-//$ end
+    const int32_t *ids; //$ if ids
+    const $(input) *x; //$ if not ids
     $(output) *y;
     size_t tokens;
 //$ if several then
     const size_t *offsets;
     size_t sequences;
 //$ end
-//$ if memory then
-    unsigned char *$(memory);
-//$ end
+    unsigned char *$(memory); //$ if memory
     unsigned char *scratch;
 };
 //$ local function runs(call) return "run" .. call.name:sub(#model + 1) end
@@ -197,9 +190,7 @@ struct arguments {
 
 int $(runs(call))(const arguments &of)
 {
-//$ if call.start then
-    $(call.start)(of.$(memory));
-//$ end
+    $(call.start)(of.$(memory)); //$ if call.start
 //$ if call.one_by_one then
     for (size_t i = 0; i < of.tokens; ++i) {
         const int status = $(call.name)($(call.program));
@@ -221,9 +212,7 @@ struct timed {
     const char *name;
     int (*run)(const arguments &of);
     size_t tokens;
-//$ if several then
-    size_t sequences;
-//$ end
+    size_t sequences; //$ if several
     size_t results;   /* rows of y */
     double bytes;     /* of weights and rows that it reads */
     double tolerance; /* by which a row may differ, relative to its norm */
@@ -273,11 +262,8 @@ public:
 //$ else
         x_.resize((tokens + turns) * $(width));
         for ($(input) &x : x_)
-//$ if exact then
-            x = static_cast<$(input)>(from.integer(-32768, 32767));
-//$ else
-            x = from.number(0, 1);
-//$ end
+            x = static_cast<$(input)>(from.integer(-32768, 32767)); //$ if exact
+            x = from.number(0, 1); //$ if not exact
 //$ end
     }
 
@@ -285,17 +271,11 @@ public:
     arguments given(const timed &of, int isa)
     {
         arguments all = arguments();
-//$ if several_isas then
-        weights_.isa = isa;
-//$ else
-        (void) isa;
-//$ end
+        weights_.isa = isa; //$ if several_isas
+        (void) isa; //$ if not several_isas
         all.weights = &weights_;
-//$ if ids then
-        all.ids = ids_.data();
-//$ else
-        all.x = x_.data();
-//$ end
+        all.ids = ids_.data(); //$ if ids
+        all.x = x_.data(); //$ if not ids
         y_.resize(of.results * $(width_out));
         all.y = y_.data();
         all.tokens = of.tokens;
@@ -306,9 +286,7 @@ public:
         all.offsets = offsets_.data();
         all.sequences = of.sequences;
 //$ end
-//$ if memory then
-        all.$(memory) = $(memory)_.data();
-//$ end
+        all.$(memory) = $(memory)_.data(); //$ if memory
         all.scratch = scratch_.data();
         return all;
     }
@@ -345,11 +323,8 @@ private:
 
     std::string fault_of_inputs(const timed &of, int isa$(several_isas and ", uint64_t seed" or ""))
     {
-//$ if exact then
-        y_.assign(of.results * $(width_out), 0);
-//$ else
-        y_.assign(of.results * $(width_out), std::numeric_limits<$(output)>::quiet_NaN());
-//$ end
+        y_.assign(of.results * $(width_out), 0); //$ if exact
+        y_.assign(of.results * $(width_out), std::numeric_limits<$(output)>::quiet_NaN()); //$ if not exact
         const int status = of.run(given(of, isa));
         if (status != $(names.macro("OK")))
             return $(names.error)(status);
@@ -414,18 +389,11 @@ private:
 //$ end
     memory blob_;
     $(names.weights) weights_ = $(names.weights)();
-//$ if ids then
-    std::vector<int32_t> ids_;
-//$ else
-    std::vector<$(input)> x_;
-//$ end
+    std::vector<int32_t> ids_; //$ if ids
+    std::vector<$(input)> x_; //$ if not ids
     std::vector<$(output)> y_;
-//$ if several then
-    std::vector<size_t> offsets_;
-//$ end
-//$ if memory then
-    memory $(memory)_;
-//$ end
+    std::vector<size_t> offsets_; //$ if several
+    memory $(memory)_; //$ if memory
     memory scratch_;
 };
 
@@ -482,14 +450,10 @@ int main(int argc, char **argv)
         return 2;
     }
 //$ end
-//$ if requests_amx then
-    $(names.request_amx)(); /* without it $(names.runs) says no to AMX */
-//$ end
+    $(names.request_amx)(); /* without it $(names.runs) says no to AMX */ //$ if requests_amx
     if (!with.bind(argc > 1 ? argv[1] : nullptr))
         return 1;
-//$ if several_isas then
-    with.choose();
-//$ end
+    with.choose(); //$ if several_isas
     for (const timed &of : timed_calls)
         for (int isa = 0; isa < $(#isas); ++isa) {
 //$ if several_isas then

@@ -109,15 +109,10 @@ static unsigned char $(memory)[$(names.macro(memory:upper() .. "_BYTES"))] __att
 //$ end
 static unsigned char scratch[$(names.macro("SCRATCH_BYTES"))] __attribute__((aligned($(names.macro("ALIGN")))));
 static $(names.weights) weights;
-//$ if ids then
-static int32_t ids[$(most)];
-//$ else
-static $(input) x[$(times(most, width))];
-//$ end
+static int32_t ids[$(most)]; //$ if ids
+static $(input) x[$(times(most, width))]; //$ if not ids
 static $(output) y[$(times(results, width_out))];
-//$ if several then
-static size_t offsets[$(most_sequences) + 1];
-//$ end
+static size_t offsets[$(most_sequences) + 1]; //$ if several
 
 /* Draws inputs. */
 static void $(own)_draw(uint32_t seed)
@@ -144,9 +139,7 @@ static int $(runs(call))(size_t tokens$(several_here and ", size_t sequences" or
     for (size_t i = 0; i <= sequences; ++i)
         offsets[i] = tokens * i / sequences;
 //$ end
-//$ if call.start then
-    $(call.start)($(memory));
-//$ end
+    $(call.start)($(memory)); //$ if call.start
 //$ if call.one_by_one then
     for (size_t i = 0; i < tokens; ++i) {
         const int status = $(call.name)($(call.firmware));

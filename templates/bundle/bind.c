@@ -21,9 +21,7 @@ static int $(model)_has_tiles(void)
 //$ end
 //$ local subleaf = x86.leaf7_1_eax
 /* Whether CPU and operating system offer the features: CPUID leaf 1 ECX, leaf 7 $(x86.leaf7),
-//$ if subleaf then
-   its subleaf 1 EAX,
-//$ end
+   its subleaf 1 EAX, //$ if subleaf
    and XGETBV's state bits. */
 static int $(model)_cpu_has($(x86.parameters))
 {
@@ -66,9 +64,7 @@ $(include("templates/bundle/permission.c"))
 static int $(model)_has_$(set.name)(void)
 {
 #if defined(__linux__) && !defined(__ANDROID__)
-//$ for i, field in ipairs(set.cpu) do
-    uint64_t $(field.name);
-//$ end
+    uint64_t $(field.name); //$ for i, field in ipairs(set.cpu)
 //$ for i, field in ipairs(set.cpu) do
 
     __asm__ volatile("mrs %0, $(field.register)" : "=r"($(field.name)));
@@ -97,9 +93,7 @@ static int $(model)_can_run(int isa)
 {
     switch (isa) {
 //$ for _, set in ipairs(choice.list) do
-//$ if set.opens then
-#if $(set.condition)
-//$ end
+#if $(set.condition) //$ if set.opens
 //$ if set.x86 then
 //$ local permitted = set.permission and " && " .. model .. "_may_use_tiles()" or ""
     case $(set.number): return $(model)_cpu_has($(set.x86))$(permitted); /* $(set.name) */
@@ -108,9 +102,7 @@ static int $(model)_can_run(int isa)
 //$ else
     case $(set.number): return 1; /* $(set.name) */
 //$ end
-//$ if set.closes then
-#endif
-//$ end
+#endif //$ if set.closes
 //$ end
     default: return 0;
     }
@@ -175,9 +167,7 @@ static uint64_t $(model)_read(const unsigned char *bytes, unsigned width)
 
 /* Where sections begin in a blob, in bytes: `lookupc pack` places them there. */
 //$ local function place(section) return names.macro("AT_" .. (section.name:upper():gsub("%W", "_"))) end
-//$ for _, section in ipairs(sections) do
-#define $(place(section)) $(section.at)u
-//$ end
+#define $(place(section)) $(section.at)u //$ for _, section in ipairs(sections)
 
 //$ if api ~= "" then
 /* The header makes this name a macro, so that C calls the function with the guard in its name; other languages look up the
@@ -193,7 +183,7 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
 {
     static const unsigned char magic[8] = { 'L', 'O', 'O', 'K', 'U', 'P', 'C', 0 };
     static const unsigned char digest[16] = {
-//$ lines("        ", digest_lines)
+//$ lines(digest_lines)
     };
     const unsigned char *header = (const unsigned char *) blob;
     const uint16_t byte_order = 1; /* its first byte is 1 on little-endian CPUs only */

@@ -3,13 +3,9 @@
 //$ if #isas > 1 then
     switch (weights->isa) {
 //$ for i = #variants, 2, -1 do
-//$ if conditions[i] and (i == #variants or conditions[i + 1] ~= conditions[i]) then
-#if $(conditions[i])
-//$ end
+#if $(conditions[i]) //$ if conditions[i] and (i == #variants or conditions[i + 1] ~= conditions[i])
     case $(i - 1): $(call(variants[i])); break;
-//$ if conditions[i] and (i == 2 or conditions[i - 1] ~= conditions[i]) then
-#endif
-//$ end
+#endif //$ if conditions[i] and (i == 2 or conditions[i - 1] ~= conditions[i])
 //$ end
     default: $(call(variants[1])); break;
     }

@@ -9,9 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-//$ if api ~= "" then
-#define $(names.macro("SOURCES")) /* here its functions are defined */
-//$ end
+#define $(names.macro("SOURCES")) /* here its functions are defined */ //$ if api ~= ""
 #include "$(names.header)"
 
 #if INT_MAX < 0x7fffffff
@@ -49,10 +47,8 @@ $(include(functions))
 #define $(names.macro("INLINE")) static inline
 #endif
 //$ end
-//$ lines("", helpers)
-//$ if types then
-$(include(types))
-//$ end
+//$ lines(helpers)
+$(include(types)) //$ if types
 //$ if api ~= "" then
 
 #if defined(__ELF__) || defined(__MACH__)

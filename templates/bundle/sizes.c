@@ -2,9 +2,7 @@
 const $(names.description) *$(names.sizes)(void)
 {
     static const $(names.description) description = {
-//$ for _, row in ipairs(sizes) do
-        .$(row.name) = $(row.value),
-//$ end
+        .$(row.name) = $(row.value), //$ for _, row in ipairs(sizes)
     };
     return &description;
 }
@@ -12,9 +10,7 @@ const $(names.description) *$(names.sizes)(void)
 const char *$(names.error)(int status)
 {
     switch (status) {
-//$ for _, status in ipairs(statuses) do
-    case $(names.macro(status.name)): return "$(status.text or status.doc)";
-//$ end
+    case $(names.macro(status.name)): return "$(status.text or status.doc)"; //$ for _, status in ipairs(statuses)
     default: return "no status of $(model)";
     }
 }

@@ -1,9 +1,7 @@
 //$ takes sizes
 /* The model in numbers, for programs that do not see the macros. */
 typedef struct $(names.description) {
-//$ for _, row in ipairs(sizes) do
-    $(row.declared); /* $(row.doc) */
-//$ end
+    $(row.declared); /* $(row.doc) */ //$ for _, row in ipairs(sizes)
 } $(names.description);
 
 /* Those of this model: static, never null. */

@@ -4,7 +4,5 @@ typedef struct $(names.weights) {
 //$ for _, section in ipairs(sections) do
     const $(section.storage) *$(section.name); /* $(section.doc:find("^%[") and "" or "[" .. section.count .. "] ")$(section.doc) */
 //$ end
-//$ if isa_list then
-    int isa; /* the instruction set chosen for this CPU: $(isa_list) */
-//$ end
+    int isa; /* the instruction set chosen for this CPU: $(isa_list) */ //$ if isa_list
 } $(names.weights);

@@ -87,7 +87,5 @@ public:
 private:
     weights weights_;
     memory scratch_;
-//$ if not shape.causal then
-    memory cache_;
-//$ end
+    memory cache_; //$ if not shape.causal
 };

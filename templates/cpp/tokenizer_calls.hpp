@@ -31,9 +31,6 @@
         std::string text;
         for (const std::int32_t id : ids)
             text += text_of(id);
-//$ if facts.leading_space then
-        return text.empty() || text[0] != ' ' ? text : text.substr(1);
-//$ else
-        return text;
-//$ end
+        return text.empty() || text[0] != ' ' ? text : text.substr(1); //$ if facts.leading_space
+        return text; //$ if not facts.leading_space
     }

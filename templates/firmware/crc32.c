@@ -4,7 +4,7 @@
 static int $(model)_is_whole(const unsigned char *const part[$(#firmware.parts)], const size_t part_bytes[$(#firmware.parts)])
 {
     static const uint32_t table[16] = {
-//$ lines("        ", firmware.crc_lines)
+//$ lines(firmware.crc_lines)
     };
     uint32_t crc = 0xffffffffu;
 

@@ -2,9 +2,7 @@
 #include "$(names.runtime)"
 
 /* The weights that are linked in: parts of the blob, in the sections that the header names. */
-//$ for _, part in ipairs(firmware.parts) do
-extern const unsigned char $(part.symbol)[$(part.bytes)];
-//$ end
+extern const unsigned char $(part.symbol)[$(part.bytes)]; //$ for _, part in ipairs(firmware.parts)
 
 #if $(names.macro("CHECK")) == $(names.macro("CHECK_SHA256"))
 
@@ -47,9 +45,7 @@ int $(names.bind_linked)($(names.weights) *weights)
     const unsigned char *part[$(#firmware.parts)];
 
     /* assigned, not initialised: of a list compilers make a table, which they may copy by memcpy */
-//$ for i, part in ipairs(firmware.parts) do
-    part[$(i - 1)] = $(part.symbol);
-//$ end
+    part[$(i - 1)] = $(part.symbol); //$ for i, part in ipairs(firmware.parts)
     return $(model)_bind_parts(part, weights);
 }
 

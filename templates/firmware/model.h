@@ -11,9 +11,7 @@ $(include(layer_text))
 $(include(firmware.family.templates .. "usage.h")) */
 
 #include <stddef.h>
-//$ if integers then
-#include <stdint.h>
-//$ end
+#include <stdint.h> //$ if integers
 
 $(include(shape_text))
 
@@ -25,9 +23,7 @@ $(include(shape_text))
 #define $(stack) $(firmware.selftest_stack_bytes)u /* likewise $(names.selftest), which example_main.c calls */
 #define $(names.macro("SCRATCH_BYTES")) $(scratch_bytes)u /* that a call works in */
 #define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
-//$ if sizes_text then
-$(include(sizes_text))
-//$ end
+$(include(sizes_text)) //$ if sizes_text
 //$ if firmware.slow_bytes > 0 then
 //$ local tables, section = names.macro("TABLE_BYTES"), names.macro("TABLE_SECTION")
 #define $(tables) $(firmware.slow_bytes)u /* of them in $(section): a token reads $(firmware.work.slow_bytes) bytes */

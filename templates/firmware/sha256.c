@@ -9,7 +9,7 @@ static uint32_t $(model)_rotated(uint32_t word, unsigned bits)
 static void $(model)_sha256_block(uint32_t state[8], const unsigned char block[64])
 {
     static const uint32_t k[64] = {
-//$ lines("        ", firmware.sha256_constant_lines)
+//$ lines(firmware.sha256_constant_lines)
     };
     const uint32_t zero = (uint32_t) $hidden_integer(0); /* else the loop that copies state is a call of memcpy */
     uint32_t w[16]; /* the last words of the message schedule, word t at t % 16 */
@@ -47,10 +47,10 @@ static void $(model)_sha256_block(uint32_t state[8], const unsigned char block[6
 static int $(model)_is_whole(const unsigned char *const part[$(#firmware.parts)], const size_t part_bytes[$(#firmware.parts)])
 {
     static const uint32_t expected[8] = {
-//$ lines("        ", firmware.sha256_lines)
+//$ lines(firmware.sha256_lines)
     };
     static const uint32_t start[8] = {
-//$ lines("        ", firmware.sha256_start_lines)
+//$ lines(firmware.sha256_start_lines)
     };
     const uint32_t zero = (uint32_t) $hidden_integer(0); /* else loops are calls of memcpy and memset */
     /* two words: shifts of 64 bits are library calls on CPUs of 32 */

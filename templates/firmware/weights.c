@@ -4,6 +4,6 @@
 
 extern const unsigned char $(part.symbol)[$(part.bytes)];
 __attribute__((aligned($(align)), section($(part.section)))) const unsigned char $(part.symbol)[$(part.bytes)] = {
-//$ lines("    ", firmware.byte_lines(part))
+//$ lines(firmware.byte_lines(part))
 };
 //$ end

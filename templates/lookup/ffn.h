@@ -8,9 +8,7 @@
 //$ local of_one = scratch_bytes_one and "of which a call of one token needs " .. names.macro("SCRATCH_BYTES_ONE") .. ", "
    scratch  $(names.macro("SCRATCH_BYTES")) bytes, $(of_one or "")$(names.macro("ALIGN"))-byte aligned, overlapping
             nothing; contents do not matter
-//$ if norm then
-   The squares of x - mean must not overflow float: keep |x| below 1e18.
-//$ end
+   The squares of x - mean must not overflow float: keep |x| below 1e18. //$ if norm
    A NaN or an infinity in x makes that token's y what IEEE arithmetic gives, mostly NaN; other tokens are not touched. */
 //$ else
 /* y = LookupFFN(x) for any number of tokens, 0 included. Cannot fail and cannot overflow, whatever x is,

@@ -25,9 +25,7 @@ $(include("templates/lookup/layer.h"))
    In C++ write alignas($(names.macro("ALIGN"))) instead of _Alignas($(names.macro("ALIGN"))). */
 
 #include <stddef.h>
-//$ if integers then
-#include <stdint.h>
-//$ end
+#include <stdint.h> //$ if integers
 
 $(include("templates/lookup/shape.h"))
 //$ if openmp then

@@ -9,9 +9,7 @@ void $(name)(const $(names.weights) *weights, const uint16_t *code, const float 
 //$ local hash_parameters = shape.score.scored and ", float *restrict score" or ""
 //$ if kernels.hash.bytes > 0 then hash_parameters = hash_parameters .. ", void *restrict vertices" end
 //$ if kernels.gathers[1].prefetch_first then hash_parameters = hash_parameters .. ", const " .. names.weights .. " *prefetch" end
-//$ if load then
-$(load)
-//$ end
+$(load) //$ if load
 void $(kernels.names.projection)(const $(names.weights) *weights, const float *restrict x,
     $(projection_parameters(kernels)), size_t $(kernels.layout == "rows" and "tokens" or "tiles"));
 //$ if not kernels.projection.tiled then

@@ -4,6 +4,6 @@
 static inline float $(helper)_$(word == "add" and "sum_of_lanes" or "largest_lane")($(isa.vector) v)
 {
 //$ local steps, result = isa.reduce("v", word)
-//$ declare_constants("    ", steps)
+//$ declare_constants(steps)
     return $(result);
 }

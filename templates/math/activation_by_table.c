@@ -10,8 +10,6 @@ static inline $(isa.vector) $(helper)_$(activation)_by_table($(isa.vector) x)
     /* floats near 1.5 2^23 have no fraction: the cubic's number stands in the lowest bits */
     const $(isa.vector) number = $(isa.fma("bounded", isa.broadcast(table.by_step), isa.broadcast("12582912.0f")));
     $(isa.vector) share = $(coefficient(3));
-//$ for power = 2, 0, -1 do
-    share = $(isa.fma("share", "bounded", coefficient(power)));
-//$ end
+    share = $(isa.fma("share", "bounded", coefficient(power))); //$ for power = 2, 0, -1
     return $(isa.fma("magnitude", "share", isa.mul("x", isa.broadcast("0.5f"))));
 }

@@ -14,14 +14,11 @@
             square += (double) x[i] * (double) x[i];
 //$ end
         const float variance = (float) (square * $(share)) + $(eps);
-//$ local factor = first_lane("        ", "factor", isa.reciprocal_root(isa.broadcast("variance")))
+//$ local factor = first_lane("factor", isa.reciprocal_root(isa.broadcast("variance")))
 //$ if factors then
         *y = $(factor);
 //$ else
         for (size_t i = 0; i < $(width); ++i)
-//$ if layernorm then
-            y[i] = (float) ((double) x[i] - mean) * $(factor) * gain[i] + offset[i];
-//$ else
-            y[i] = x[i] * $(factor)$(gains and " * gain[i]" or "");
-//$ end
+            y[i] = (float) ((double) x[i] - mean) * $(factor) * gain[i] + offset[i]; //$ if layernorm
+            y[i] = x[i] * $(factor)$(gains and " * gain[i]" or ""); //$ if not layernorm
 //$ end

@@ -19,14 +19,11 @@
             squares = $(add)(squares, x[i] * x[i], &squares_lost);
         const float variance = squares / $(width).0f + $(eps);
 //$ end
-//$ local factor = first_lane("        ", "factor", isa.reciprocal_root(isa.broadcast("variance")))
+//$ local factor = first_lane("factor", isa.reciprocal_root(isa.broadcast("variance")))
 //$ if factors then
         *y = $(factor);
 //$ else
         for (size_t i = 0; i < $(width); ++i)
-//$ if layernorm then
-            y[i] = (x[i] - mean - shift) * $(factor) * gain[i] + offset[i];
-//$ else
-            y[i] = x[i] * $(factor)$(gains and " * gain[i]" or "");
-//$ end
+            y[i] = (x[i] - mean - shift) * $(factor) * gain[i] + offset[i]; //$ if layernorm
+            y[i] = x[i] * $(factor)$(gains and " * gain[i]" or ""); //$ if not layernorm
 //$ end

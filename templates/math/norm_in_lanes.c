@@ -8,19 +8,17 @@
 //$ -- A pass over a row: `body(i, n, at)` prints what is done with the vector at `at` for the sums of number n; last(at)
 //$ -- are the statements for an element of the rest.
 //$ local function pass(body, last)
-//$     loop("        ", "i", 0, several, at_once * lanes, function(i, at)
-//$         for n = 0, at_once - 1 do body(i, n, sum(at, n * lanes)) end
+//$     loop("i", 0, several, at_once * lanes, function(at)
+//$         for n = 0, at_once - 1 do body(n, sum(at, n * lanes)) end
 //$     end, { block = true })
-//$     loop("        ", "i", several, whole, lanes, function(i, at) body(i, 0, at) end, { block = true })
-//$     loop("        ", "i", whole, width, 1, function(i, at) lines(i, last(at)) end)
+//$     loop("i", several, whole, lanes, function(at) body(0, at) end, { block = true })
+//$     loop("i", whole, width, 1, function(at) lines(last(at)) end)
 //$ end
 //$ local function declare_sums(name)
 //$     local list = name .. "0 = zero"
 //$     for n = 1, at_once - 1 do list = list .. ", " .. name .. n .. " = zero" end
         $(isa.vector) $(list);
-//$     if rest then
-        float last_$(name) = 0.0f;
-//$     end
+        float last_$(name) = 0.0f; //$ if rest
 //$ end
 //$ local sum_of_lanes = at_once == 1 and across("add")
 //$ local add_lanes = at_once > 1 and once("templates/math/total.c") .. "_total"
@@ -32,23 +30,23 @@
         const $(isa.vector) zero = $(isa.zero());
 //$ if layernorm then
 //$ declare_sums("sum")
-//$ pass(function(i, n, at)
-$(i)sum$(n) = $(isa.add("sum" .. n, isa.load_unaligned("x", at)));
+//$ pass(function(n, at)
+        sum$(n) = $(isa.add("sum" .. n, isa.load_unaligned("x", at)));
 //$ end, function(at) return { "last_sum += x[" .. at .. "];" } end)
         const float mean = $(total("sum")) / $(width).0f;
         const $(isa.vector) means = $(isa.broadcast("mean"));
 //$ declare_sums("rest")
 //$ end
 //$ declare_sums("square")
-//$ pass(function(i, n, at)
+//$ pass(function(n, at)
 //$     local v = "v" .. n
 //$     if layernorm then
-$(i)const $(isa.vector) $(v) = $(isa.sub(isa.load_unaligned("x", at), "means"));
-$(i)rest$(n) = $(isa.add("rest" .. n, v));
+        const $(isa.vector) $(v) = $(isa.sub(isa.load_unaligned("x", at), "means"));
+        rest$(n) = $(isa.add("rest" .. n, v));
 //$     else
-$(i)const $(isa.vector) $(v) = $(isa.load_unaligned("x", at));
+        const $(isa.vector) $(v) = $(isa.load_unaligned("x", at));
 //$     end
-$(i)square$(n) = $(isa.fma(v, v, "square" .. n));
+        square$(n) = $(isa.fma(v, v, "square" .. n));
 //$ end, function(at)
 //$     local x = "x[" .. at .. "]"
 //$     if not layernorm then return { "last_square += " .. x .. " * " .. x .. ";" } end
@@ -58,31 +56,29 @@ $(i)square$(n) = $(isa.fma(v, v, "square" .. n));
         const float shift = $(total("rest")) / $(width).0f;
         const float mean_square = $(total("square")) / $(width).0f;
         const float variance = mean_square - shift * shift + $(eps);
-//$ if not factors then
-        const $(isa.vector) shifts = $(isa.broadcast("shift"));
-//$ end
+        const $(isa.vector) shifts = $(isa.broadcast("shift")); //$ if not factors
 //$ else
         const float variance = $(total("square")) / $(width).0f + $(eps);
 //$ end
-//$ local factor = first_lane("        ", "factor", isa.reciprocal_root(isa.broadcast("variance")))
+//$ local factor = first_lane("factor", isa.reciprocal_root(isa.broadcast("variance")))
 //$ if factors then
         *y = $(factor);
 //$ else
         const $(isa.vector) factors = $(isa.broadcast(factor));
-//$ loop("        ", "i", 0, whole, lanes, function(i, at)
+//$ loop("i", 0, whole, lanes, function(at)
 //$ if layernorm then
-$(i)const $(isa.vector) difference = $(isa.sub(isa.sub(isa.load_unaligned("x", at), "means"), "shifts"));
-$(i)const $(isa.vector) scaled = $(isa.mul("difference", "factors"));
-$(i)$(isa.store_unaligned("y", at, isa.fma("scaled", isa.load_unaligned("gain", at), isa.load_unaligned("offset", at))));
+            const $(isa.vector) difference = $(isa.sub(isa.sub(isa.load_unaligned("x", at), "means"), "shifts"));
+            const $(isa.vector) scaled = $(isa.mul("difference", "factors"));
+            $(isa.store_unaligned("y", at, isa.fma("scaled", isa.load_unaligned("gain", at), isa.load_unaligned("offset", at))));
 //$ else
-$(i)const $(isa.vector) scaled = $(isa.mul(isa.load_unaligned("x", at), "factors"));
-$(i)$(isa.store_unaligned("y", at, gains and isa.mul("scaled", isa.load_unaligned("gain", at)) or "scaled"));
+            const $(isa.vector) scaled = $(isa.mul(isa.load_unaligned("x", at), "factors"));
+            $(isa.store_unaligned("y", at, gains and isa.mul("scaled", isa.load_unaligned("gain", at)) or "scaled"));
 //$ end
 //$ end, { block = true })
-//$ loop("        ", "i", whole, width, 1, function(i, at)
+//$ loop("i", whole, width, 1, function(at)
 //$ local function element(name) return name .. "[" .. at .. "]" end
 //$ local normal = layernorm and "(" .. element "x" .. " - mean - shift)" or element "x"
 //$ local gain = gains and " * " .. element "gain" or ""
-$(i)y[$(at)] = $(normal) * $(factor)$(gain)$(layernorm and " + " .. element "offset" or "");
+            y[$(at)] = $(normal) * $(factor)$(gain)$(layernorm and " + " .. element "offset" or "");
 //$ end)
 //$ end

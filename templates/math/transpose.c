@@ -9,10 +9,6 @@ static inline void $(helper)_transpose(const float *restrict x, size_t x_step, f
     const $(isa.vector) row$(r) = $(isa.load_unaligned("x", times(r, "x_step")));
 //$ end
 //$ local code, columns = isa.transpose(rows)
-//$ for _, one in ipairs(code) do
-    const $(isa.vector) $(one.name) = $(one.value);
-//$ end
-//$ for c, column in ipairs(columns) do
-    $(isa.store_unaligned("y", times(c - 1, step), column));
-//$ end
+    const $(isa.vector) $(one.name) = $(one.value); //$ for _, one in ipairs(code)
+    $(isa.store_unaligned("y", times(c - 1, step), column)); //$ for c, column in ipairs(columns)
 }

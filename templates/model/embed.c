@@ -63,9 +63,9 @@ static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids,
 //$     for _, base in ipairs(added) do value = isa.add(value, load(base)) end
 //$     return value
 //$ end
-//$ loop("        ", "i", 0, whole_vectors, lanes, function(i, at)
-$(i)const $(isa.vector) values = $(isa.mul(load_weights("row", at), isa.broadcast("factor")));
-$(i)$(isa.store_unaligned("x", at, sum_of("values", function(base) return isa.load_unaligned(base, at) end)));
+//$ loop("i", 0, whole_vectors, lanes, function(at)
+            const $(isa.vector) values = $(isa.mul(load_weights("row", at), isa.broadcast("factor")));
+            $(isa.store_unaligned("x", at, sum_of("values", function(base) return isa.load_unaligned(base, at) end)));
 //$ end, { block = rest > 0 })
 //$ if rest > 0 then
         const $(isa.vector) values = $(isa.mul(load_some_weights("row", whole_vectors, rest), isa.broadcast("factor")));

@@ -6,7 +6,7 @@
 //$ local makes_tanh = activation == "tanh" or output.soft_cap
 //$ local makes_activation = activation and activation ~= "tanh"
 //$ local last = segments[#segments]
-//$ lines("", prologue)
+//$ lines(prologue)
 //$ local activated = makes_activation and once("templates/math/activation.c", { activation = activation }) .. "_" .. activation
 //$ local tanh = makes_tanh and once("templates/math/tanh.c") .. "_tanh"
 //$ local factors = projected and projected.norm
@@ -91,67 +91,55 @@ $(include("templates/model/multiply.c", { map = head, first = 0, panels = head.o
 //$ local rest = { map = head, first = head.outputs // panel, panels = 1, name = "rest_of_" .. calls.word(head) }
 $(include("templates/model/multiply.c", rest))
 //$ end
-//$ if has("embedded") or not projected then
-$(include("templates/model/embed.c"))
-//$ end
-//$ if projected then
-$(include("templates/model/project.c"))
-//$ end
-//$ if output.pool then
-$(include("templates/model/pool.c", { calls = calls }))
-//$ end
+$(include("templates/model/embed.c")) //$ if has("embedded") or not projected
+$(include("templates/model/project.c")) //$ if projected
+$(include("templates/model/pool.c", { calls = calls })) //$ if output.pool
 $(include("templates/model/output.c", { calls = calls }))
 $(include("templates/model/results.c", { calls = calls }))
 //$ local all_results = helper .. (threads and "_all_results" or "_results")
 //$ local first_row = threads and "" or "0, "
 //$ -- Lines that make `to` the input of the first block, of `count` tokens.
-//$ local function embed(i, ids, position, count, to)
+//$ local function embed(ids, position, count, to)
 //$ local at = embedding.positions and position .. ", " or ""
 //$ if embedding.map then
-$(i)for (size_t row = 0; row < $(count); row += $(macro("ROWS"))) {
-$(i)    const size_t some = $(count) - row < $(macro("ROWS")) ? $(count) - row : $(macro("ROWS"));
-$(i)    $(helper)_embed(weights, $(ids) + row,
-$(i)        $(embedding.positions and (position == "0" and "row" or position .. " + row") .. ", " or "")some, embedded);
+        for (size_t row = 0; row < $(count); row += $(macro("ROWS"))) {
+            const size_t some = $(count) - row < $(macro("ROWS")) ? $(count) - row : $(macro("ROWS"));
+            $(helper)_embed(weights, $(ids) + row,
+                $(embedding.positions and (position == "0" and "row" or position .. " + row") .. ", " or "")some, embedded);
 //$ local map, width = embedding.map, embedding.width
 //$ if embedding.norm then
-$(i)    $(calls.norm(embedding.norm, "embedding_norm", "embedded", width, "embedded", width, "some", width))
+            $(calls.norm(embedding.norm, "embedding_norm", "embedded", width, "embedded", width, "some", width))
 //$ end
-//$ lines(i .. "    ", calls.round(map, "embedded", width, "map_rounded", "some"))
+//$ lines(calls.round(map, "embedded", width, "map_rounded", "some"))
 //$ local inputs, inputs_step = calls.inputs(map, "embedded", width, "map_rounded")
 //$ local unpacked = has("map_weights") and "some > 1 ? map_weights : NULL" or "NULL"
-$(i)    $(calls.product(calls.word(map), inputs, inputs_step, "mapped", map.pitch, "some", unpacked))
-$(i)    for (size_t token = 0; token < some; ++token)
-$(i)        for (size_t i = 0; i < $(embedding.input); ++i)
-$(i)            $(to)[(row + token) * $(embedding.input) + i] = one * mapped[token * $(embedding.map.pitch) + i];
-$(i)}
+            $(calls.product(calls.word(map), inputs, inputs_step, "mapped", map.pitch, "some", unpacked))
+            for (size_t token = 0; token < some; ++token)
+                for (size_t i = 0; i < $(embedding.input); ++i)
+                    $(to)[(row + token) * $(embedding.input) + i] = one * mapped[token * $(embedding.map.pitch) + i];
+        }
 //$ elseif projected then
 //$ local rows = embedding.positions and (position == "0" and "row" or position .. " + row") .. ", " or ""
-$(i)for (size_t row = 0; row < $(count); row += $(macro("ROWS"))) {
-$(i)    const size_t some = $(count) - row < $(macro("ROWS")) ? $(count) - row : $(macro("ROWS"));
-$(i)    float *given = $(to) + $(times("row", embedding.input));
+        for (size_t row = 0; row < $(count); row += $(macro("ROWS"))) {
+            const size_t some = $(count) - row < $(macro("ROWS")) ? $(count) - row : $(macro("ROWS"));
+            float *given = $(to) + $(times("row", embedding.input));
 
-//$ if has("embedded") then
-$(i)    $(helper)_embed(weights, $(ids) + row, $(rows)some, embedded);
-//$ end
-//$ if factors then
-$(i)    $(norms["factors " .. float(factors.eps)])(embedded, $(embedding.width), factors, some);
-//$ end
-$(i)    $(helper)_project(weights, $(ids) + row, $(projected.parts[1].positions and rows or "")some, $(factors and "factors, " or "")given);
+            $(helper)_embed(weights, $(ids) + row, $(rows)some, embedded); //$ if has("embedded")
+            $(norms["factors " .. float(factors.eps)])(embedded, $(embedding.width), factors, some); //$ if factors
+        $(helper)_project(weights, $(ids) + row, $(projected.parts[1].positions and rows or "")some, $(factors and "factors, " or "")given);
 //$ if projected.copied_at and embedding.norm then
 //$ local width, to = embedding.width, "given + " .. projected.copied_at
-$(i)    $(calls.norm(embedding.norm, "embedding_norm", "embedded", width, to, embedding.input, "some", width))
+            $(calls.norm(embedding.norm, "embedding_norm", "embedded", width, to, embedding.input, "some", width))
 //$ elseif projected.copied_at then
-$(i)    for (size_t token = 0; token < some; ++token)
-$(i)        for (size_t i = 0; i < $(embedding.width); ++i)
-$(i)            given[token * $(embedding.input) + $(projected.copied_at) + i] = one * embedded[token * $(embedding.width) + i];
+            for (size_t token = 0; token < some; ++token)
+                for (size_t i = 0; i < $(embedding.width); ++i)
+                    given[token * $(embedding.input) + $(projected.copied_at) + i] = one * embedded[token * $(embedding.width) + i];
 //$ end
-$(i)}
+        }
 //$ else
-$(i)$(helper)_embed(weights, $(ids), $(at)$(count), $(to));
+        $(helper)_embed(weights, $(ids), $(at)$(count), $(to));
 //$ local width = embedding.width
-//$ if embedding.norm then
-$(i)$(calls.norm(embedding.norm, "embedding_norm", to, width, to, width, count, width))
-//$ end
+        $(calls.norm(embedding.norm, "embedding_norm", to, width, to, width, count, width)) //$ if embedding.norm
 //$ end
 //$ end
 //$ if plan.causal then
@@ -163,21 +151,17 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *state, const int3
     float *y, int all, void *scratch)
 {
     unsigned char *memory = (unsigned char *) scratch;
-//$ if depends then
-    const int alone = tokens == 1;
-//$ end
-//$ lines("    ", calls.buffers { "embedded", "factors", "mapped", "map_weights", "map_rounded" })
+    const int alone = tokens == 1; //$ if depends
+//$ lines(calls.buffers { "embedded", "factors", "mapped", "map_weights", "map_rounded" })
 //$ for _, buffer in ipairs(plan.memory.buffers) do
-//$ if buffer.name:find "^x_" then lines("    ", calls.buffers { buffer.name }) end
+//$ if buffer.name:find "^x_" then lines(calls.buffers { buffer.name }) end
 //$ end
-//$ if copies_rows then
-    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
-//$ end
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */ //$ if copies_rows
 
     for (size_t at = 0; at < tokens; at += $(macro("CHUNK"))) {
         const size_t count = tokens - at < $(macro("CHUNK")) ? tokens - at : $(macro("CHUNK"));
 
-//$ embed("        ", "ids + at", "first + at", "count", "x_1")
+//$ embed("ids + at", "first + at", "count", "x_1")
 //$ local from = "x_1"
 //$ for _, segment in ipairs(segments) do
         $(run_of(segment))(&weights->$(segment.word), state + $(macro(segment.word:upper() .. "_STATE_AT")), $(from),
@@ -197,13 +181,11 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *state, const int3
 void $(symbol)(const $(names.weights) *weights, const int32_t *ids, const size_t *offsets, size_t sequences, float *y, void *scratch)
 {
     unsigned char *memory = (unsigned char *) scratch;
-//$ lines("    ", calls.buffers { "embedded", "factors", "mapped", "map_weights", "map_rounded" })
+//$ lines(calls.buffers { "embedded", "factors", "mapped", "map_weights", "map_rounded" })
 //$ for _, buffer in ipairs(plan.memory.buffers) do
-//$ if buffer.name:find "^x_" or buffer.name == "sums" then lines("    ", calls.buffers { buffer.name }) end
+//$ if buffer.name:find "^x_" or buffer.name == "sums" then lines(calls.buffers { buffer.name }) end
 //$ end
-//$ if copies_rows then
-    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
-//$ end
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */ //$ if copies_rows
 
     for (size_t s = 0, end; s < sequences; s = end) {
         /* as many sequences as fit: s … end - 1 */
@@ -216,7 +198,7 @@ void $(symbol)(const $(names.weights) *weights, const int32_t *ids, const size_t
         for (size_t own = s; own < end; ++own) {
             const size_t count = offsets[own + 1] - offsets[own];
             float *x = x_1 + $(times("(offsets[own] - offsets[s])", embedding.input));
-//$ embed("            ", "ids + offsets[own]", "0", "count", "x")
+//$ embed("ids + offsets[own]", "0", "count", "x")
         }
 //$ local from = "x_1"
 //$ for _, segment in ipairs(segments) do

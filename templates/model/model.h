@@ -14,9 +14,7 @@ $(include("templates/model/layer.h"))
    own$(plan.causal and ", each sequence a state" or "").
 
      static _Alignas($(names.macro("ALIGN"))) unsigned char blob[$(names.macro("WEIGHTS_BYTES"))];
-//$ if plan.causal then
-     static _Alignas($(names.macro("ALIGN"))) unsigned char state[$(names.macro("STATE_BYTES"))];
-//$ end
+     static _Alignas($(names.macro("ALIGN"))) unsigned char state[$(names.macro("STATE_BYTES"))]; //$ if plan.causal
      static _Alignas($(names.macro("ALIGN"))) unsigned char scratch[$(names.macro("SCRATCH_BYTES"))];
      $(names.weights) weights;
 
@@ -40,9 +38,7 @@ $(include("templates/model/layer.h"))
 $(include("templates/model/shape.h"))
 #define $(names.macro("WEIGHTS_BYTES")) $(packed_bytes)u /* of a blob */
 $(include("templates/bundle/openmp.h", { shared = shared, works_in = "a call works in" }))
-//$ if plan.causal or facts then
-$(include("templates/model/sizes.h"))
-//$ end
+$(include("templates/model/sizes.h")) //$ if plan.causal or facts
 
 $(include("templates/bundle/binding.h"))
 

@@ -13,13 +13,9 @@ static void $(helper)_multiply_$(name)(const $(names.weights) *weights, const $(
     $(names.rows) to;
 
     map.weights = $(from(map.name, map.panel_step));
-//$ if type.scaled then
-    map.scales = $(from(map.name .. "_scales", panel));
-//$ end
+    map.scales = $(from(map.name .. "_scales", panel)); //$ if type.scaled
     map.bias = $(from(map.bias, panel));
-//$ if v.product.unpacks then
-    map.strip = strip;
-//$ end
+    map.strip = strip; //$ if v.product.unpacks
     map.inputs = $(map.inputs);
     map.panels = $(panels);
     from.at = ($(storage) *) (uintptr_t) x; /* only read */

@@ -11,16 +11,14 @@ static void $(helper)_output(const $(names.weights) *weights,
     $(output.norm and not output.pool and "" or "const ")float *x, size_t rows, float *y$(takes))
 {
 //$ local uses_weights = output.norm and not output.pool or output.dense or output.head
-//$ if not uses_weights then
-    (void) weights;
-//$ end
+    (void) weights; //$ if not uses_weights
 //$ if output.norm and not output.pool then
     $(calls.norm(output.norm, "output_norm", "x", output.width, "x", output.width, "rows", output.width))
 //$ end
 //$ local unpacked = has("weights") and "rows > 1 ? unpacked : NULL" or "NULL"
 //$ if output.dense then
 //$ local dense = output.dense
-//$ lines("    ", calls.round(dense, "x", output.width, "rounded", "rows"))
+//$ lines(calls.round(dense, "x", output.width, "rounded", "rows"))
 //$ local inputs, inputs_step = calls.inputs(dense, "x", output.width, "rounded")
     $(calls.product(calls.word(dense), inputs, inputs_step, "features", dense.pitch, "rows", unpacked))
 //$ if dense.activation then
@@ -37,11 +35,9 @@ static void $(helper)_output(const $(names.weights) *weights,
 //$ if output.head then
 //$ local head = output.head
 //$ local panels, rest = head.outputs // panel, head.outputs % panel
-//$ lines("    ", calls.round(head, source, step, "rounded", "rows"))
+//$ lines(calls.round(head, source, step, "rounded", "rows"))
 //$ source, step = calls.inputs(head, source, step, "rounded")
-//$ if panels > 0 then
-    $(calls.product(calls.word(head), source, step, "y", head.outputs, "rows", unpacked))
-//$ end
+    $(calls.product(calls.word(head), source, step, "y", head.outputs, "rows", unpacked)) //$ if panels > 0
 //$ if rest > 0 then
     $(calls.product("rest_of_" .. calls.word(head), source, step, "rest", panel, "rows", unpacked))
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
@@ -86,7 +82,7 @@ static void $(helper)_output(const $(names.weights) *weights,
 //$ end
         /* what is shorter than that has no direction */
         const float length = square > $(float_sums and "1e-30f ? square" or "1e-30 ? (float) square") : 1.0f;
-//$ local factor = first_lane("        ", "factor", isa.mul(isa.broadcast("one"), isa.reciprocal_root(isa.broadcast("length"))))
+//$ local factor = first_lane("factor", isa.mul(isa.broadcast("one"), isa.reciprocal_root(isa.broadcast("length"))))
         for (size_t i = 0; i < $(width); ++i)
             to[i] = $(factor) * from[i];
 //$ else

@@ -17,7 +17,7 @@ static void $(helper)_pool(const float *restrict x, $(output.sums and "size_t ro
 //$ if divides then
     const float all = (float) tokens;
 //$ else
-//$ root = first_lane("    ", "root", isa.reciprocal_root(isa.broadcast("(float) tokens")))
+//$ root = first_lane("root", isa.reciprocal_root(isa.broadcast("(float) tokens")))
 //$ end
     const float zero = $hidden(0.0f); /* else its loop is a call of memset */
 
@@ -39,7 +39,7 @@ static void $(helper)_pool(const float *restrict x, $(output.sums and "size_t ro
 //$ if divides then
     const double factor = 1.0 / (double) tokens;
 //$ else
-//$ root = first_lane("    ", "root", isa.reciprocal_root(isa.broadcast("(float) tokens")))
+//$ root = first_lane("root", isa.reciprocal_root(isa.broadcast("(float) tokens")))
     const double factor = (double) $(root);
 //$ end
     const double zero = (double) $hidden(0.0f); /* else its loop is a call of memset */
@@ -63,9 +63,7 @@ static void $(helper)_pool(const float *restrict x, size_t tokens, float *restri
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
     const float *token = x$(output.pool == "last" and " + " .. times("(tokens - 1)", output.width) or "");
 
-//$ if output.pool == "first" then
-    (void) tokens;
-//$ end
+    (void) tokens; //$ if output.pool == "first"
     for (size_t i = 0; i < $(output.width); ++i)
         y[i] = one * token[i];
 }

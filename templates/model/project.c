@@ -23,25 +23,19 @@ static void $(helper)_project($(parameters))
         const size_t next = (size_t) ids[token + 1 < tokens ? token + 1 : token];
 //$ for _, part in ipairs(projected.parts) do
 //$ local row = "(uintptr_t) (weights->words_" .. part.name .. " + next * " .. part.width .. ")"
-//$ loop("        ", "byte", 0, part.width * rows_type.bytes, 64, function(i, at)
-$(i)$(isa.prefetch_l1(row, at));
+//$ loop("byte", 0, part.width * rows_type.bytes, 64, function(at)
+            $(isa.prefetch_l1(row, at));
 //$ end)
-//$ if rows_type.scaled then
-        $(isa.prefetch_l1("(uintptr_t) (weights->words_" .. part.name .. "_scales + next)", 0));
+        $(isa.prefetch_l1("(uintptr_t) (weights->words_" .. part.name .. "_scales + next)", 0)); //$ if rows_type.scaled
 //$ end
 //$ end
-//$ end
-//$ if normed then
-        const $(isa.vector) factor = $(isa.broadcast("factors[token]"));
-//$ end
+        const $(isa.vector) factor = $(isa.broadcast("factors[token]")); //$ if normed
 //$ for _, part in ipairs(projected.parts) do
 //$ local name, rest = part.name, part.width % lanes
 //$ local whole = part.width - rest
 //$ local unit, words, places = name .. "_unit", name .. "_words", name .. "_places"
         const $(rows_type.storage) *$(words) = weights->words_$(name) + id * $(part.width);
-//$ if part.positions then
-        const float *$(places) = weights->positions_$(name) + (position + token) * $(part.width);
-//$ end
+        const float *$(places) = weights->positions_$(name) + (position + token) * $(part.width); //$ if part.positions
 //$ if rows_type.scaled or embedding.scale ~= 1 then
 //$ local scale = embedding.scale ~= 1 and float(embedding.scale)
 //$ local of_row = rows_type.scaled and "weights->words_" .. name .. "_scales[id]"
@@ -60,9 +54,9 @@ $(i)$(isa.prefetch_l1(row, at));
 //$     local bias = load("weights->bias_" .. name, at)
 //$     return part.normed and isa.fma(made, "factor", bias) or isa.add(made, bias)
 //$ end
-//$ loop("        ", "i", 0, whole, lanes, function(i, at)
-$(i)const $(isa.vector) row = $(load_weights(words, at));
-$(i)$(isa.store_unaligned("x", sum(at, part.at), value("row", isa.load_unaligned, at)));
+//$ loop("i", 0, whole, lanes, function(at)
+            const $(isa.vector) row = $(load_weights(words, at));
+            $(isa.store_unaligned("x", sum(at, part.at), value("row", isa.load_unaligned, at)));
 //$ end, { block = true })
 //$ if rest > 0 then
         const $(isa.vector) $(name)_rest = $(load_some_weights(words, whole, rest));

@@ -23,6 +23,4 @@ void $(v.names.forward)(const $(names.weights) *weights, const int32_t *ids, con
     float *y, void *scratch);
 //$ end
 //$ end
-//$ for _, part in ipairs(parts_of_blocks) do
-$(include("templates/model/blocks/prototypes.h", part))
-//$ end
+$(include("templates/model/blocks/prototypes.h", part)) //$ for _, part in ipairs(parts_of_blocks)

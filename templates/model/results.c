@@ -14,11 +14,9 @@
 static void $(helper)_results($(takes_rows)size_t from, size_t end, float *y$(takes_memory))
 {
 //$ local used = { "pooled", "mapped_means", "means_weights", "means_rounded", "features", "rest", "weights", "rounded" }
-//$ lines("    ", calls.buffers(used))
+//$ lines(calls.buffers(used))
 //$ local sums = output.sums
-//$ if sums and not sums.map then
-    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
-//$ end
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */ //$ if sums and not sums.map
 //$ if calls.uses_memory then
 
 //$ end
@@ -36,7 +34,7 @@ static void $(helper)_results($(takes_rows)size_t from, size_t end, float *y$(ta
         /* what the last block's last map makes of means is the mean of what it would make of all tokens */
 //$ local map, hidden = sums.map, "pooled + " .. sums.hidden
 //$ local unpacked = has("means_weights") and "next - row > 1 ? means_weights : NULL" or "NULL"
-//$ lines("        ", calls.round(map, hidden, sums.pitch, "means_rounded", "next - row"))
+//$ lines(calls.round(map, hidden, sums.pitch, "means_rounded", "next - row"))
 //$ local inputs, inputs_step = calls.inputs(map, hidden, sums.pitch, "means_rounded")
         $(calls.product(calls.word(map), inputs, inputs_step, "mapped_means", map.pitch, "next - row", unpacked))
 //$ end

@@ -3,6 +3,4 @@
 #define $(names.macro("STATE_BYTES")) $(state_bytes)u /* of a sequence: its position, $(cached) */
 #define $(names.macro("STEP_SCRATCH_BYTES")) $(step_scratch_bytes)u /* that $(names.step) works in */
 //$ end
-//$ if facts then
-$(include("templates/tokenizer/tokenizer.h"))
-//$ end
+$(include("templates/tokenizer/tokenizer.h")) //$ if facts

@@ -14,13 +14,9 @@ typedef struct $(names.rounded_rows) {
 /* A linear map, y = W x + bias, of panels of 32 outputs. */
 typedef struct $(one.name) {
     const $(one.storage) *weights; /* as $(one.product) says */
-//$ if one.scaled then
-    const float *scales; /* [panels * 32] of the rows of W */
-//$ end
+    const float *scales; /* [panels * 32] of the rows of W */ //$ if one.scaled
     const float *bias; /* [panels * 32] */
-//$ if one.converts then
-    float *strip; /* room for a strip of weights in floats, for several tokens; or null */
-//$ end
+    float *strip; /* room for a strip of weights in floats, for several tokens; or null */ //$ if one.converts
     size_t inputs, panels;
 } $(one.name);
 //$ end

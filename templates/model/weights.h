@@ -13,10 +13,6 @@ typedef struct $(names.weights) {
 //$ for _, section in ipairs(own_sections) do
     const $(section.storage) *$(section.name); /* $(section.doc:find("^%[") and "" or "[" .. section.count .. "] ")$(section.doc) */
 //$ end
-//$ for i, part in ipairs(parts_of_blocks) do
-    $(part.names.weights) $(plan.segments[i].word);
-//$ end
-//$ if isa_list then
-    int isa; /* the instruction set chosen for this CPU: $(isa_list) */
-//$ end
+    $(part.names.weights) $(plan.segments[i].word); //$ for i, part in ipairs(parts_of_blocks)
+    int isa; /* the instruction set chosen for this CPU: $(isa_list) */ //$ if isa_list
 } $(names.weights);

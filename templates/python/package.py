@@ -37,9 +37,7 @@ def _function(name, result, *arguments):
 
 class _Description(ctypes.Structure):
     _fields_ = [
-//$ for _, row in ipairs(sizes) do
-        ("$(row.name)", $(row.ctypes)),
-//$ end
+        ("$(row.name)", $(row.ctypes)), //$ for _, row in ipairs(sizes)
     ]
 
 

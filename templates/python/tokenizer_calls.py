@@ -23,7 +23,5 @@
     def detokenize(self, ids):
         """The text of ids; what is not UTF-8 in it counts as U+FFFD."""
         text = b"".join(self.text_of(id) for id in ids)
-//$ if facts.leading_space then
-        text = text[1:] if text.startswith(b" ") else text
-//$ end
+        text = text[1:] if text.startswith(b" ") else text //$ if facts.leading_space
         return text.decode("utf-8", "replace")

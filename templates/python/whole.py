@@ -14,9 +14,7 @@ def _ids(ids):
         if not 0 <= id < sizes.vocab:
             raise ValueError(f"$(model): id {id}: must be 0 to {sizes.vocab - 1}")
     return numpy.ascontiguousarray(ids, numpy.int32)
-//$ if facts then
-$(include("templates/python/tokenizer_functions.py"))
-//$ end
+$(include("templates/python/tokenizer_functions.py")) //$ if facts
 
 
 //$ if plan.causal then
@@ -33,9 +31,7 @@ class Model(_Bound):
     def start(self):
         """An empty sequence."""
         return Sequence(self)
-//$ if facts then
-$(include("templates/python/tokenizer_calls.py"))
-//$ end
+$(include("templates/python/tokenizer_calls.py")) //$ if facts
 
 
 class Sequence:
@@ -118,12 +114,7 @@ class Model(_Bound):
         y = numpy.empty(($(pooled and "count" or "len(ids)"), sizes.d_out), numpy.float32)
         scratch = self._scratch(sizes.scratch_bytes)
         _check(_encode_batch(self._weights, ids.ctypes.data, offsets.ctypes.data, count, y.ctypes.data, scratch))
-//$ if pooled then
-        return y
-//$ else
-        return numpy.split(y, offsets[1:-1].astype(int)) if count else []
-//$ end
-//$ if facts then
-$(include("templates/python/tokenizer_calls.py"))
-//$ end
+        return y //$ if pooled
+        return numpy.split(y, offsets[1:-1].astype(int)) if count else [] //$ if not pooled
+$(include("templates/python/tokenizer_calls.py")) //$ if facts
 //$ end

@@ -35,9 +35,7 @@ impl Default for Sequence {
 pub struct Model {
     weights: Weights,
     scratch: Memory,
-//$ if not shape.causal then
-    cache: Memory,
-//$ end
+    cache: Memory, //$ if not shape.causal
 }
 
 impl Model {
@@ -45,9 +43,7 @@ impl Model {
         Model {
             weights: weights.clone(),
             scratch: Memory::new(sizes().scratch_bytes),
-//$ if not shape.causal then
-            cache: Memory::new(sizes().cache_bytes),
-//$ end
+            cache: Memory::new(sizes().cache_bytes), //$ if not shape.causal
         }
     }
 //$ if shape.causal then

@@ -20,12 +20,8 @@ pub enum $(names.weights) {}
 extern "C" {
     pub fn $(names.sizes)() -> *const $(names.description);
     pub fn $(names.error)(status: c_int) -> *const c_char;
-//$ if flushes then
-    pub fn $(names.flush_denormals)(state: c_int) -> c_int;
-//$ end
-//$ if requests_amx then
-    pub fn $(names.request_amx)() -> c_int;
-//$ end
+    pub fn $(names.flush_denormals)(state: c_int) -> c_int; //$ if flushes
+    pub fn $(names.request_amx)() -> c_int; //$ if requests_amx
     pub fn $(names.bind)(blob: *const c_void, bytes: usize, weights: *mut $(names.weights)) -> c_int;
 //$ local weights = "weights: *const " .. names.weights
 //$ if wrapper == "ffn" then

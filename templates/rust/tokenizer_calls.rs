@@ -35,8 +35,6 @@
         for id in ids {
             text.extend_from_slice(self.text_of(*id).unwrap_or(&[]));
         }
-//$ if facts.leading_space then
-        let text = text.strip_prefix(b" ").unwrap_or(&text);
-//$ end
+        let text = text.strip_prefix(b" ").unwrap_or(&text); //$ if facts.leading_space
         String::from_utf8_lossy(&text).into_owned()
     }

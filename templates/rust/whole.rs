@@ -82,7 +82,5 @@ impl Model {
         Ok(y)
     }
 //$ end
-//$ if facts then
-$(include("templates/rust/tokenizer_calls.rs"))
-//$ end
+$(include("templates/rust/tokenizer_calls.rs")) //$ if facts
 }

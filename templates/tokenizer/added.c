@@ -2,9 +2,7 @@
 /* Puts the ids of text[bytes]: of the pieces of $(trie) that are found in it, the longest first, and of the stretches
    between them. Returns 0 or a code. */
 static int $(model)_$(name)(const $(names.weights) *weights, const unsigned char *text, size_t bytes,
-//$ if splits.at_start then
-    int at_start,
-//$ end
+    int at_start, //$ if splits.at_start
     unsigned char *scratch, size_t scratch_bytes, $(model)_ids *ids)
 {
     for (size_t done = 0, at = 0; done < bytes;) {
@@ -29,9 +27,7 @@ static int $(model)_$(name)(const $(names.weights) *weights, const unsigned char
 //$ end
         if (end > done) {
             const int error = $(model)_$(inner)(weights, text + done, end - done,
-//$ if splits.at_start then
-                at_start && done == 0,
-//$ end
+                at_start && done == 0, //$ if splits.at_start
                 scratch, scratch_bytes, ids);
             if (error)
                 return error;

@@ -1,13 +1,7 @@
 //$ takes none, characters, copies
-//$ if none then
-#define $(names.macro("NONE")) 0xffffffffu /* no node, no value, no entry */
-//$ end
-//$ if copies then
-#define $(names.macro("FULL")) ((size_t) -1) /* a text that does not fit */
-//$ end
-//$ if characters then
-#define $(names.macro("BROKEN")) 0xffffffffu /* no character: bytes that are not UTF-8 */
-//$ end
+#define $(names.macro("NONE")) 0xffffffffu /* no node, no value, no entry */ //$ if none
+#define $(names.macro("FULL")) ((size_t) -1) /* a text that does not fit */ //$ if copies
+#define $(names.macro("BROKEN")) 0xffffffffu /* no character: bytes that are not UTF-8 */ //$ if characters
 //$ if copies then
 
 /* Keeps compilers from making a call to memcpy of a loop: this code calls no library. */

@@ -10,9 +10,7 @@ static size_t $(model)_charsmap(const uint32_t *units, size_t count, const unsig
 //$ local replaced = broken ~= "keep" and " What is not UTF-8 becomes U+FFFD" .. each or ""
 /* Replaces the longest key of a trie at each place by its text$(also).$(replaced) */
 static size_t $(model)_map(const uint32_t *trie, const uint32_t *at, const unsigned char *texts,
-//$ if hangul then
-    int hangul,
-//$ end
+    int hangul, //$ if hangul
 //$ end
     const unsigned char *from, size_t bytes, unsigned char *to, size_t room)
 {
@@ -28,9 +26,7 @@ static size_t $(model)_map(const uint32_t *trie, const uint32_t *at, const unsig
 //$ else
         const uint32_t value = $(model)_longest(trie, 0, from + in, bytes - in, &length);
 //$ end
-//$ if hangul then
-        unsigned char letters[12];
-//$ end
+        unsigned char letters[12]; //$ if hangul
         if (value != $(names.macro("NONE"))) {
 //$ if darts then
             text = texts + value;
@@ -57,9 +53,7 @@ static size_t $(model)_map(const uint32_t *trie, const uint32_t *at, const unsig
             if (character == $(names.macro("BROKEN"))) {
                 text = replacement;
                 size = 3;
-//$ if broken == "byte" then
-                length = 1;
-//$ end
+                length = 1; //$ if broken == "byte"
             }
         }
         if (size > room - out)

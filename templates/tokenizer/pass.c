@@ -43,9 +43,7 @@ static size_t $(model)_pass_$(i)(const $(names.weights) *weights, const unsigned
     static const unsigned char space[$(#pass.to)] = { $(bytes_of(pass.to)) };
     size_t in = 0, out = 0, length;
     int wanted = $(pass.prefix == "first" and "at_start" or prefix and "1" or "0"); /* a space before what comes next */
-//$ if not pass.wide then
-    (void) weights;
-//$ end
+    (void) weights; //$ if not pass.wide
 
     while (in < bytes) {
 //$ if pass.wide then
@@ -98,9 +96,7 @@ static size_t $(model)_pass_$(i)(const $(names.weights) *weights, const unsigned
 /* Pass $(i): what two spaces or more become. */
 static size_t $(model)_pass_$(i)(const unsigned char *from, size_t bytes, unsigned char *to, size_t room)
 {
-//$ if #pass.to > 0 then
-    static const unsigned char text[$(#pass.to)] = { $(bytes_of(pass.to)) };
-//$ end
+    static const unsigned char text[$(#pass.to)] = { $(bytes_of(pass.to)) }; //$ if #pass.to > 0
     size_t out = 0;
     for (size_t in = 0, end; in < bytes; in = end) {
         for (end = in; end < bytes && from[end] == ' ';)
@@ -132,12 +128,8 @@ static size_t $(model)_pass_$(i)(const $(names.weights) *weights, const unsigned
             first = in;
         last = in + length;
     }
-//$ if not pass.left then
-    first = 0;
-//$ end
-//$ if not pass.right then
-    last = bytes;
-//$ end
+    first = 0; //$ if not pass.left
+    last = bytes; //$ if not pass.right
     if (last < first)
         last = first;
     if (last - first > room)

@@ -58,9 +58,7 @@ static int $(model)_split$(number)(const $(names.weights) *weights, const unsign
 //$ end
 //$ end
         at += length;
-//$ if does.drop ~= "gaps" then
-        from = at;
-//$ end
+        from = at; //$ if does.drop ~= "gaps"
 //$ end
         if (error)
             return error;

@@ -5,9 +5,7 @@ $(include("templates/tokenizer/" .. part.file, part.values))
 //$ end
 /* Normalises text[bytes], which no added piece is in, splits it into words and puts their ids. Returns 0 or a code. */
 static int $(model)_stretch(const $(names.weights) *weights, const unsigned char *text, size_t bytes,
-//$ if splits.at_start then
-    int at_start,
-//$ end
+    int at_start, //$ if splits.at_start
     unsigned char *scratch, size_t scratch_bytes, $(model)_ids *ids)
 {
 //$ if #facts.passes > 0 then
@@ -57,9 +55,7 @@ static int $(model)_stretch(const $(names.weights) *weights, const unsigned char
     if (bytes > 0x7fffffffu) /* places are 32 bits */
         return $(names.macro("ERROR_SCRATCH"));
 //$ end
-//$ if facts.kind == "bytes" then
-    (void) weights;
-//$ end
+    (void) weights; //$ if facts.kind == "bytes"
 //$ if facts.split == "none" then
     return bytes ? $(model)_pieces($(facts.kind == "bytes" and "" or "weights, ")text, bytes, ids) : 0;
 //$ elseif facts.split == "patterns" then
@@ -102,19 +98,13 @@ ptrdiff_t $(names.tokenize)(const $(names.weights) *weights, const char *text, s
     list.room = 0;
     list.room_bytes = 0;
     list.after_unknown = 0;
-//$ for _, id in ipairs(facts.first) do
-    $(model)_put($(id)u, &list);
-//$ end
+    $(model)_put($(id)u, &list); //$ for _, id in ipairs(facts.first)
     error = $(model)_$(splits.whole)(weights, from, bytes,
-//$ if splits.at_start then
-        1,
-//$ end
+        1, //$ if splits.at_start
         (unsigned char *) scratch, scratch_bytes, &list);
     if (error)
         return -error;
-//$ for _, id in ipairs(facts.last) do
-    $(model)_put($(id)u, &list);
-//$ end
+    $(model)_put($(id)u, &list); //$ for _, id in ipairs(facts.last)
     return list.count > most ? -$(names.macro("ERROR_ROOM")) : (ptrdiff_t) list.count;
 }
 

@@ -6,9 +6,7 @@
 #define $(names.macro("NUMBER")) 2u
 //$ end
 #define $(names.macro("SPACE")) 4u
-//$ if facts.split == "bert" then
-#define $(names.macro("PUNCTUATION")) 16u
-//$ end
+#define $(names.macro("PUNCTUATION")) 16u //$ if facts.split == "bert"
 
 /* The class of the character at text[at..bytes) and its length; 0 at the end and for what is none. */
 static unsigned $(model)_class(const $(names.weights) *weights, const unsigned char *text, size_t at, size_t bytes, size_t *length)

@@ -27,9 +27,7 @@ const about = {
     around: $(web.around),
     last: $(web.last),
     tokenize: { factor: $(facts.scratch.factor), more: $(facts.scratch.more), error_room: $(web.error_room) },
-//$ if not search then
-    ends: [$(ends)],
-//$ end
+    ends: [$(ends)], //$ if not search
 };
 
 //$ if search then

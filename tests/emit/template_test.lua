@@ -130,49 +130,40 @@ function test.what_a_condition_names_is_used()
 end
 
 function test.template_functions_print_where_they_are_called()
-    gives(
-        "//$ local function row(n, i)\n$(i)r$(n);\n//$ end\na\n//$ row(1, '  ')\nb\n//$ row(2, '')\n",
-        {},
-        "a\n  r1;\nb\nr2;\n"
-    )
+    gives("//$ local function row(n)\n  r$(n);\n//$ end\na\n//$ row(1)\nb\n//$ row(2)\n", {}, "a\n  r1;\nb\n  r2;\n")
 end
 
-function test.lists_of_lines_are_indented_but_blank_lines_stay_blank()
-    gives('{\n//$ lines("    ", list)\n}\n', { list = { "a", "", "  b" } }, "{\n    a\n\n      b\n}\n")
-    gives('//$ lines("  ", {})\n', {}, "")
+function test.lists_of_lines()
+    gives("{\n//$ lines(list)\n}\n", { list = { "a", "", "  b" } }, "{\na\n\n  b\n}\n")
+    gives("//$ lines {}\n", {}, "")
 end
 
 function test.a_loop_of_one_turn_is_none()
-    local text = "//$ loop('  ', 'i', from, 8, 4, function(i, at)\n$(i)f($(at));\n//$ end)\n"
-    gives(text, { from = 0 }, "  for (size_t i = 0; i < 8; i += 4)\n      f(i);\n")
+    local text = "//$ loop('i', from, 8, 4, function(at)\nf($(at));\n//$ end)\n"
+    gives(text, { from = 0 }, "for (size_t i = 0; i < 8; i += 4)\nf(i);\n")
     gives(
-        "//$ loop('', 'i', 0, n, 1, function(i, at)\n$(i)f($(at));\n$(i)g();\n//$ end)\n",
+        "//$ loop('i', 0, n, 1, function(at)\nf($(at));\ng();\n//$ end)\n",
         { n = 2 },
-        "for (size_t i = 0; i < 2; ++i) {\n    f(i);\n    g();\n}\n"
+        "for (size_t i = 0; i < 2; ++i) {\nf(i);\ng();\n}\n"
     )
-    gives(text, { from = 4 }, "  f(4);\n")
+    gives(text, { from = 4 }, "f(4);\n")
     gives(text, { from = 8 }, "")
 end
 
 function test.a_loop_takes_names_of_its_bounds_and_more()
-    local text = "//$ loop('', 'i', from, 8, 4, function(i, at)\n$(i)const int j = $(at);\n$(i)f(j);\n//$ end, more)\n"
+    local text = "//$ loop('i', from, 8, 4, function(at)\nconst int j = $(at);\nf(j);\n//$ end, more)\n"
     gives(
         text,
         { from = 0, more = { from = "LOW", to = "HIGH", type = "int", also = ", ++p" } },
-        "for (int i = LOW; i < HIGH; i += 4, ++p) {\n    const int j = i;\n    f(j);\n}\n"
+        "for (int i = LOW; i < HIGH; i += 4, ++p) {\nconst int j = i;\nf(j);\n}\n"
     )
-    gives(
-        text,
-        { from = 0, more = { braces = false } },
-        "for (size_t i = 0; i < 8; i += 4)\n    const int j = i;\n    f(j);\n"
-    )
-    gives(text, { from = 4, more = { from = "LOW", block = true } }, "{\n    const int j = LOW;\n    f(j);\n}\n")
+    gives(text, { from = 0, more = { braces = false } }, "for (size_t i = 0; i < 8; i += 4)\nconst int j = i;\nf(j);\n")
+    gives(text, { from = 4, more = { from = "LOW", block = true } }, "{\nconst int j = LOW;\nf(j);\n}\n")
     gives(text, { from = 4, more = { also = ", ++p" } }, "const int j = 4;\nf(j);\n")
 end
 
 function test.a_row_ends_with_what_fills_no_vector()
-    local body = "function(i, at, load, store)\n$(i)$(store('y', at, load('x', at)));\n//$ end"
-    local text = "//$ over_row('', count, " .. body .. ")\n"
+    local text = "//$ over_row(count, function(at, load, store)\n$(store('y', at, load('x', at)));\n//$ end)\n"
     local function word(name)
         return function(...) return name .. "(" .. table.concat({ ... }, ", ") .. ")" end
     end
@@ -181,16 +172,16 @@ function test.a_row_ends_with_what_fills_no_vector()
         isa[name] = word(name)
     end
     local whole, rest = "store_unaligned(y, i, load_unaligned(x, i))", "store_partial(y, 8, 2, load_partial(x, 8, 2))"
-    local loop = "for (size_t i = 0; i < 8; i += 4)\n    " .. whole .. ";\n"
+    local loop = "for (size_t i = 0; i < 8; i += 4)\n" .. whole .. ";\n"
     gives(text, { count = 8, isa = isa }, loop)
     gives(text, { count = 10, isa = isa }, loop .. rest .. ";\n")
     gives(text, { count = 2, isa = isa }, "store_partial(y, 0, 2, load_partial(x, 0, 2));\n")
 end
 
 function test.a_block_of_one_line_has_no_braces()
-    local text = "//$ block('  ', function(i)\n$(i)f();\n//$ if more then\n$(i)g();\n//$ end\n//$ end)\n"
-    gives(text, { more = false }, "  f();\n")
-    gives(text, { more = true }, "  {\n      f();\n      g();\n  }\n")
+    local text = "//$ block(function()\nf();\ng(); //$ if more\n//$ end)\n"
+    gives(text, { more = false }, "f();\n")
+    gives(text, { more = true }, "{\nf();\ng();\n}\n")
 end
 
 function test.lists_leave_out_what_is_false()

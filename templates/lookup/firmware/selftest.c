@@ -8,7 +8,7 @@ enum { tokens = $(#firmware.vectors) };
 static const $(firmware.input) input[tokens][$(names.macro("D"))] = {
 //$ for _, vector in ipairs(firmware.vectors) do
     {
-//$ lines("        ", firmware.number_lines(vector.x))
+//$ lines(firmware.number_lines(vector.x))
     },
 //$ end
 };
@@ -16,7 +16,7 @@ static const $(firmware.input) input[tokens][$(names.macro("D"))] = {
 static const $(firmware.output) expected[tokens][$(names.macro("D_OUT"))] = {
 //$ for _, vector in ipairs(firmware.vectors) do
     {
-//$ lines("        ", firmware.number_lines(vector.y))
+//$ lines(firmware.number_lines(vector.y))
     },
 //$ end
 };
@@ -26,7 +26,7 @@ static const $(firmware.output) expected[tokens][$(names.macro("D_OUT"))] = {
 static const float tolerances[tokens] = {
 //$ local tolerances = {}
 //$ for i, vector in ipairs(firmware.vectors) do tolerances[i] = firmware.tolerance_of(vector.y) end
-//$ lines("    ", firmware.number_lines(tolerances))
+//$ lines(firmware.number_lines(tolerances))
 };
 
 //$ end

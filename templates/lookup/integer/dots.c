@@ -8,9 +8,7 @@ static inline void $(model)_add_dots8(int32_t *sum, const int16_t *x, const $(st
 //$ if may_have.mve then
 #if defined(__ARM_FEATURE_MVE) && __ARM_FEATURE_MVE & 1
     const int16x8_t inputs = vld1q_s16(x);
-//$ for s = 0, 3 do
-    sum[$(s)] = vmladavaq_s16(sum[$(s)], inputs, $(load)($(row(s, 0))));
-//$ end
+    sum[$(s)] = vmladavaq_s16(sum[$(s)], inputs, $(load)($(row(s, 0)))); //$ for s = 0, 3
 //$ end
 //$ if may_have.neon then
 #$(may_have.mve and "el" or "")if defined(__aarch64__) && defined(__ARM_NEON)
@@ -21,15 +19,9 @@ static inline void $(model)_add_dots8(int32_t *sum, const int16_t *x, const $(st
     sum[$(s)] += vaddvq_s32(vmlal_high_s16(vmull_s16(vget_low_s16(inputs), vget_low_s16(row$(s))), inputs, row$(s)));
 //$ end
 //$ end
-//$ if may_have.vectors then
-#else
-//$ end
+#else //$ if may_have.vectors
 //$ for at = 0, 7, width do
-//$ for s = 0, 3 do
-    sum[$(s)] = $(model)_add_dot$(width)(sum[$(s)], $(sum("x", at)), $(row(s, at)));
+    sum[$(s)] = $(model)_add_dot$(width)(sum[$(s)], $(sum("x", at)), $(row(s, at))); //$ for s = 0, 3
 //$ end
-//$ end
-//$ if may_have.vectors then
-#endif
-//$ end
+#endif //$ if may_have.vectors
 }

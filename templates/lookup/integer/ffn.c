@@ -1,5 +1,5 @@
 //$ takes prologue, kernels, normalise, symbol, in_scratch, slots_text
-//$ lines("", prologue)
+//$ lines(prologue)
 
 /* Rows of the tables and scores of one token.
    weights  bound weights
@@ -14,9 +14,7 @@ void $(kernels.names.project)(const $(names.weights) *weights, const int16_t *x,
 //$ end
 //$ end
 
-//$ if normalise then
-    $(kernels.names.normalise)(x, normalised);
-//$ end
+    $(kernels.names.normalise)(x, normalised); //$ if normalise
     $(kernels.names.projection)(weights, $(normalise and "normalised" or "x"), $(shape.kind == "bh4" and "values, sums, " or "")z);
     $(kernels.names.hash)(weights, z, row, score);
 }

@@ -24,9 +24,7 @@ static inline int32_t $(model)_scale_by(int32_t value, int32_t factor)
 #else
 //$ end
     return (value >> 16) * factor + (int32_t) (((uint32_t) value & 0xffffu) * (uint32_t) factor >> 16);
-//$ if may_have.dsp then
-#endif
-//$ end
+#endif //$ if may_have.dsp
 }
 
 /* round(value / 2^shift), halves up. Neither value nor shift may be so large that the sum overflows: lookupc pack sees to it. */
@@ -53,9 +51,7 @@ static inline int32_t $(model)_add_dot2(int32_t sum, const int16_t *x, const $(s
 {
     return sum + x[0] * w[0] + x[1] * w[1];
 }
-//$ if may_have.dsp and wide then
-#endif
-//$ end
+#endif //$ if may_have.dsp and wide
 //$ if not wide then
 
 //$ if may_have.dsp then
@@ -79,7 +75,5 @@ static inline int32_t $(model)_add_dot4(int32_t sum, const int16_t *x, const int
 {
     return $(model)_add_dot2($(model)_add_dot2(sum, x, w), x + 2, w + 2);
 }
-//$ if may_have.dsp then
-#endif
-//$ end
+#endif //$ if may_have.dsp
 //$ end

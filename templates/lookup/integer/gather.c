@@ -1,5 +1,5 @@
 //$ takes prologue, symbol, fraction, slots_text, may_have, tables
-//$ lines("", prologue)
+//$ lines(prologue)
 
 $(include("templates/lookup/integer/sums.c"))
 //$ -- Strips have 4 columns, or 16 where there are vectors.
@@ -18,33 +18,27 @@ $(include("templates/lookup/integer/sums.c"))
 void $(symbol)(const $(names.weights) *weights, const uint32_t *restrict row, const int32_t *restrict score, int32_t *restrict y)
 {
     const unsigned shift = weights->shifts[$(names.macro("SHIFT_Y"))];
-//$ if rest then
-    size_t column = 0;
-//$ end
+    size_t column = 0; //$ if rest
 
     for ($(rest and "" or "size_t column = 0"); column + $(names.macro("STRIP")) <= $(shape.d_out); column += $(names.macro("STRIP"))) {
         $(model)_gather_sums sums;
         $(model)_gather_begin(weights->bias + column, &sums);
-//$ loop("        ", slot, 0, shape.slots, 1, function(i, slot)
-$(i)$(model)_gather_add(score[$(slot)], weights->tables + row[$(slot)] * $(names.macro("ROW_PITCH")) + $(column), &sums);
+//$ loop(slot, 0, shape.slots, 1, function(slot)
+            $(model)_gather_add(score[$(slot)], weights->tables + row[$(slot)] * $(names.macro("ROW_PITCH")) + $(column), &sums);
 //$ end)
         $(model)_gather_end(&sums, shift, y + column);
     }
 //$ if rest then
-//$ if shape.d_out % 4 == 0 then
-#if $(shape.d_out) % $(names.macro("STRIP"))
-//$ end
+#if $(shape.d_out) % $(names.macro("STRIP")) //$ if shape.d_out % 4 == 0
     for (; column < $(shape.d_out); ++column) {
         int32_t sum = weights->bias[column];
-//$ loop("        ", slot, 0, shape.slots, 1, function(i, slot)
+//$ loop(slot, 0, shape.slots, 1, function(slot)
 //$     local place = "row[" .. slot .. "] * " .. names.macro "ROW_PITCH"
 //$     local element = packed and model .. "_gather_element(weights->tables + " .. place .. ", column)"
-$(i)sum += score[$(slot)] * $(element or "weights->tables[" .. place .. " + column]");
+            sum += score[$(slot)] * $(element or "weights->tables[" .. place .. " + column]");
 //$ end)
         y[column] = $(model)_shift_rounded(sum, shift);
     }
-//$ if shape.d_out % 4 == 0 then
-#endif
-//$ end
+#endif //$ if shape.d_out % 4 == 0
 //$ end
 }

@@ -1,5 +1,5 @@
 //$ takes prologue, symbol, normalise
-//$ lines("", prologue)
+//$ lines(prologue)
 
 /* LayerNorm of one token without gain and offset, which are folded into the projection. c = d x - sum of x, which is
    d (x - mean), is an integer, and with d = $(shape.d)

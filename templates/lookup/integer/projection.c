@@ -1,5 +1,5 @@
 //$ takes prologue, helper, symbol, storage, bh4, blocks, passes, groups, z_rows, blocks_total, residual, normalise, eights
-//$ lines("", prologue)
+//$ lines(prologue)
 //$ if eights then
 
 $(include("templates/lookup/integer/dots.c"))
@@ -17,65 +17,53 @@ static void $(helper)_$(block.name)(const int16_t *restrict x, const $(storage) 
 //$ -- A loop over the strips, or what it does once.
 //$ local step, once = strip.together, strip.count == 1
 //$ local function output(s) return once and tostring(strip.at + s) or sum("output", s) end
-//$ local i = once and "    " or "        "
 //$ if not once then
     for (size_t output = $(strip.at); output < $(strip.at + strip.count * step); output += $(step)) {
 //$ elseif #block.strips > 1 then
     {
-//$ i = "        "
 //$ end
-$(i)int32_t sum[$(step)] = { 0 };
-//$ local inner, input = i, ""
+    int32_t sum[$(step)] = { 0 };
+//$ local input = ""
 //$ if block.folds > 1 then
-$(i)for (size_t fold = 0; fold < $(block.folds); ++fold, w += $(block.rows)) {
-//$     inner, input = i .. "    ", " + fold * " .. block.fold_gap
+    for (size_t fold = 0; fold < $(block.folds); ++fold, w += $(block.rows)) {
+//$     input = " + fold * " .. block.fold_gap
 //$ end
 //$ local eights_end, pairs_end = step == 4 and block.rows - block.rows % 8 or 0, block.rows - block.rows % 2
 //$ local function place(base, i) return i == "0" and base or base .. " + " .. i end
 //$ -- The sums of inputs `from` to `to`, `width` at a time; `one` prints those of inputs from `k` on.
 //$ local function over(from, to, width, one, statements)
 //$     if from == to then return end
-//$     if to - from == width then one(inner, tostring(from)) return end
-$(inner)for (size_t k = $(from); k < $(to); k += $(width))$(statements > 1 and " {" or "")
-//$     one(inner .. "    ", "k")
-//$     if statements > 1 then
-$(inner)}
-//$     end
+//$     if to - from == width then one(tostring(from)) return end
+    for (size_t k = $(from); k < $(to); k += $(width))$(statements > 1 and " {" or "")
+//$     one("k")
+    } //$ if statements > 1
 //$ end
-//$ over(0, eights_end, 8, function(i, k)
-$(i)$(model)_add_dots8(sum, $(place("x" .. input, k)), $(place("w", k)), $(block.depth));
+//$ over(0, eights_end, 8, function(k)
+        $(model)_add_dots8(sum, $(place("x" .. input, k)), $(place("w", k)), $(block.depth));
 //$ end, 1)
-//$ over(eights_end, pairs_end, 2, function(i, k)
+//$ over(eights_end, pairs_end, 2, function(k)
 //$     for s = 0, step - 1 do
-$(i)sum[$(s)] = $(model)_add_dot2(sum[$(s)], $(place("x" .. input, k)), $(place(s > 0 and "w + " .. s * block.depth or "w", k)));
+        sum[$(s)] = $(model)_add_dot2(sum[$(s)], $(place("x" .. input, k)), $(place(s > 0 and "w + " .. s * block.depth or "w", k)));
 //$     end
 //$ end, step)
-//$ over(pairs_end, block.rows, 1, function(i, k)
+//$ over(pairs_end, block.rows, 1, function(k)
 //$     for s = 0, step - 1 do
 //$         local at = s == 0 and k or k == "0" and tostring(s * block.depth) or s * block.depth .. " + " .. k
-$(i)sum[$(s)] += x[$(input == "" and k or input:sub(4) .. " + " .. k)] * w[$(at)];
+        sum[$(s)] += x[$(input == "" and k or input:sub(4) .. " + " .. k)] * w[$(at)];
 //$     end
 //$ end, step)
 //$ local done = step * block.depth
 //$ if block.folds > 1 then
-$(i)}
+    }
 //$     done = (step - 1) * block.depth
 //$ end
-//$ if done > 0 and not (once and strip.at + step == block.outputs) then
-$(i)w += $(done);
-//$ end
-//$ for s = 0, step - 1 do
-$(i)y[$(output(s))] = $(model)_scale_by(sum[$(s)], multiplier[$(output(s))]);
-//$ end
-//$ if i ~= "    " then
-    }
-//$ end
+    w += $(done); //$ if done > 0 and not (once and strip.at + step == block.outputs)
+    y[$(output(s))] = $(model)_scale_by(sum[$(s)], multiplier[$(output(s))]); //$ for s = 0, step - 1
+    } //$ if not once or #block.strips > 1
 //$ end
 }
 //$ end
-//$ if #passes > 0 then
-$(include("templates/lookup/shared/butterfly.c"))
-//$ end
+$(include("templates/lookup/shared/butterfly.c")) //$ if #passes > 0
 //$ if bh4 then
 //$ local step = shape.padded < 4 and shape.padded or 4
 
@@ -83,9 +71,7 @@ $(include("templates/lookup/shared/butterfly.c"))
 static void $(helper)_narrow(const int32_t *restrict sums, unsigned shift, int16_t *restrict y)
 {
     for (size_t i = 0; i < $(shape.padded); i += $(step)) {
-//$ for u = 0, step - 1 do
-        y[$(sum("i", u))] = (int16_t) $(model)_shift_rounded(sums[$(sum("i", u))], shift);
-//$ end
+        y[$(sum("i", u))] = (int16_t) $(model)_shift_rounded(sums[$(sum("i", u))], shift); //$ for u = 0, step - 1
     }
 }
 //$ end
@@ -114,15 +100,11 @@ void $(symbol)(const $(names.weights) *weights, const int16_t *restrict x, int32
 {
     const $(storage) *w = weights->projection;
     const int16_t *multipliers = weights->multipliers;
-//$ if bh4 then
-    const uint8_t *shifts = weights->shifts + $(names.macro("SHIFT_STAGES"));
-//$ end
+    const uint8_t *shifts = weights->shifts + $(names.macro("SHIFT_STAGES")); //$ if bh4
 //$ for _, group in ipairs(groups) do
 
-//$ local i = "    "
 //$ local target_z = bh4 and sum("z", group.first * shape.padded) or "z"
 //$ if group.count > 1 then
-//$     i = "        "
 //$     target_z = "y"
     for (size_t repeat = $(group.first); repeat < $(group.first + group.count); ++repeat,
         w += $(names.macro(group.name .. "_WEIGHTS")), multipliers += $(names.macro(group.name .. "_MULTIPLIERS")),
@@ -135,27 +117,23 @@ void $(symbol)(const $(names.weights) *weights, const int16_t *restrict x, int32
 //$ for _, stage in ipairs(group.stages) do
 //$ local source = stage.source == "x" and "x" or "values"
 //$ local target = stage.last and target_z or "sums"
-//$ if bh4 then
-$(i)/* stage $(stage.number): $(stage.text) */
-//$ end
+    /* stage $(stage.number): $(stage.text) */ //$ if bh4
 //$ for _, p in ipairs(stage.products) do
 //$ if p.count > 1 then
-$(i)for (size_t block = 0; block < $(p.count); ++block)
+    for (size_t block = 0; block < $(p.count); ++block)
 //$ local words = p.outputs == 1 and p.block_words or "(" .. p.outputs .. " * " .. p.block_words // p.outputs .. ")"
-$(i)    $(helper)_$(p.name)($(source) + block * $(p.x_stride),
-$(i)        $(at("w", p.offset, p.constant .. "_WEIGHTS")) + block * $(words),
-$(i)        $(at("multipliers", p.multiplier_at, p.constant .. "_MULTIPLIERS")) + block * $(p.outputs),
-$(i)        $(target) + block * $(p.outputs));
+        $(helper)_$(p.name)($(source) + block * $(p.x_stride),
+            $(at("w", p.offset, p.constant .. "_WEIGHTS")) + block * $(words),
+            $(at("multipliers", p.multiplier_at, p.constant .. "_MULTIPLIERS")) + block * $(p.outputs),
+            $(target) + block * $(p.outputs));
 //$ else
-$(i)$(helper)_$(p.name)($(sum(source, p.first_block * p.x_stride)), $(at("w", p.offset, p.constant .. "_WEIGHTS")),
-$(i)    $(at("multipliers", p.multiplier_at, p.constant .. "_MULTIPLIERS")), $(sum(target, p.target_at)));
+    $(helper)_$(p.name)($(sum(source, p.first_block * p.x_stride)), $(at("w", p.offset, p.constant .. "_WEIGHTS")),
+        $(at("multipliers", p.multiplier_at, p.constant .. "_MULTIPLIERS")), $(sum(target, p.target_at)));
 //$ end
 //$ end
-//$ for _, pass in ipairs(stage.passes) do
-$(i)$(helper)_$(pass.name)($(target));
-//$ end
+    $(helper)_$(pass.name)($(target)); //$ for _, pass in ipairs(stage.passes)
 //$ if not stage.last then
-$(i)$(helper)_narrow(sums, shifts[$(stage.number - 1)], values);
+    $(helper)_narrow(sums, shifts[$(stage.number - 1)], values);
 
 //$ end
 //$ end
@@ -179,7 +157,7 @@ $(i)$(helper)_narrow(sums, shifts[$(stage.number - 1)], values);
             z[first + i] += $(model)_shift_rounded(x[i] * weights->residual[i], weights->shifts[$(names.macro("SHIFT_RESIDUAL"))]);
 //$ end
 //$ end
-//$ loop("    ", "i", 0, shape.bits, 1, function(i, output)
-$(i)z[$(output)] += weights->projection_bias[$(output)];
+//$ loop("i", 0, shape.bits, 1, function(output)
+        z[$(output)] += weights->projection_bias[$(output)];
 //$ end)
 }

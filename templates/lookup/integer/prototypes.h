@@ -4,9 +4,7 @@ $(include("templates/bundle/constants.h", { constants = constants }))
 //$ local kernels = v.stages[1]
 
 /* $(v.isa.name): $(norm and "normalise, " or "")project, hash and gather one token; rows and scores; the whole layer. */
-//$ if norm then
-void $(kernels.names.normalise)(const int16_t *restrict x, int16_t *restrict normalised);
-//$ end
+void $(kernels.names.normalise)(const int16_t *restrict x, int16_t *restrict normalised); //$ if norm
 void $(kernels.names.projection)(const $(names.weights) *weights,
     const int16_t *restrict x,$(shape.kind == "bh4" and " int16_t *restrict values, int32_t *restrict sums," or "") int32_t *restrict z);
 void $(kernels.names.hash)(const $(names.weights) *weights, const int32_t *restrict z, uint32_t *restrict row, int32_t *restrict score);

@@ -27,9 +27,7 @@ typedef struct {
 
 //$ end
 //$ local function comment(text)
-//$     if branches == 1 then
-/* $(text) */
-//$     end
+/* $(text) */ //$ if branches == 1
 //$ end
 //$ local function begin()
 //$ comment "sums = bias"
@@ -81,9 +79,7 @@ static inline void $(model)_gather_end(const $(model)_gather_sums *sums, unsigne
 //$ finish_pairs()
 //$ else
 {
-//$ for part = 0, 3 do
-    sums->part[$(part)] = vld1q_s32($(sum("bias", 4 * part)));
-//$ end
+    sums->part[$(part)] = vld1q_s32($(sum("bias", 4 * part))); //$ for part = 0, 3
 }
 //$ add()
 {
@@ -139,9 +135,7 @@ static inline void $(model)_gather_end(const $(model)_gather_sums *sums, unsigne
 //$ branch(nil, 4, "int32_t")
 //$ begin()
 {
-//$ for part = 0, 3 do
-    sums->part[$(part)] = bias[$(part)];
-//$ end
+    sums->part[$(part)] = bias[$(part)]; //$ for part = 0, 3
 }
 //$ add()
 {
@@ -151,10 +145,6 @@ static inline void $(model)_gather_end(const $(model)_gather_sums *sums, unsigne
 }
 //$ finish()
 {
-//$ for part = 0, 3 do
-    y[$(part)] = $(model)_shift_rounded(sums->part[$(part)], shift);
-//$ end
+    y[$(part)] = $(model)_shift_rounded(sums->part[$(part)], shift); //$ for part = 0, 3
 }
-//$ if branches > 1 then
-#endif
-//$ end
+#endif //$ if branches > 1

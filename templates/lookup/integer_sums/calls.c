@@ -1,12 +1,9 @@
-//$ takes gather, helper, t, i, table, bias, columns, after, pack, constant, table_at, next_at, prefetch_next, run_name
+//$ takes gather, helper, t, table, bias, columns, after, pack, constant, table_at, next_at, prefetch_next, run_name
 //$ -- Adds the rows of all tables to a tile of columns, span by span, a group of tables after the other: sums wait as integers in between.
-//$ local function calls(i, packs)
+//$ local function calls(packs)
 //$     for _, call in ipairs(gather.calls) do
-//$         local i, loop = i, call.loop
-//$         if loop then
-$(i)for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step))
-//$             i = i .. "    "
-//$         end
+//$         local loop = call.loop
+        for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step)) //$ if loop
 //$         local function at(base, step) return sum(base, times(loop and "k" or call.first, step)) end
 //$         local slice, sums = table_at(table, call), "sums, " .. t.pitch
 //$         if packs then slice = helper .. "_pack_" .. t.width .. "(" .. slice .. ", " .. call.tables .. ", slice)" end
@@ -22,18 +19,18 @@ $(i)for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step))
 //$             to = sum("score_units", call.unit_at) .. ", "
 //$                 .. (call.base == "y" and columns .. ", " .. shape.y_step or bias .. ", 0") .. ", " .. y
 //$         end
-$(i)$(run_name(call.run, t))($(slice),$(pack and " " .. (packs and pack.pitch or constant("ROW_PITCH")) .. "," or "")
-$(i)    $(at("code", call.code_step)), $(at("words", call.words_step)),
-$(i)    $(from), $(to), tokens$(prefetch_next and ", " .. next or ""));
+        $(run_name(call.run, t))($(slice),$(pack and " " .. (packs and pack.pitch or constant("ROW_PITCH")) .. "," or "")
+            $(at("code", call.code_step)), $(at("words", call.words_step)),
+            $(from), $(to), tokens$(prefetch_next and ", " .. next or ""));
 //$     end
 //$ end
 //$ if pack then
-$(i)if (tokens < $(gather.packs_from)) {
-$(i)    /* too few to make up for copies */
-//$     calls(i .. "    ", false)
-$(i)} else {
-//$     calls(i .. "    ", true)
-$(i)}
+    if (tokens < $(gather.packs_from)) {
+        /* too few to make up for copies */
+//$     calls(false)
+    } else {
+//$     calls(true)
+    }
 //$ else
-//$     calls(i, false)
+//$     calls(false)
 //$ end

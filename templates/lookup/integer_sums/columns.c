@@ -60,12 +60,8 @@ $(pack and names.macro("INLINE") or "static") void $(run_name(run, t))(const $(t
 //$ local next_tile = "first + " .. tile .. " < tokens ? code + (first + " .. tile .. ") * " .. shape.slots .. " : token_code"
             const uint16_t *next_code = token + 1 < end ? token_code + 1 : $(next_tile);
 //$ end
-//$ if run.last then
-            const $(isa.vector) unit = $(isa.broadcast("units[first + token]"));
-//$ end
-//$ if prefetch_next then
-$(include("templates/lookup/shared/prefetch_rows.c", { t = t, i = "        " }))
-//$ end
+            const $(isa.vector) unit = $(isa.broadcast("units[first + token]")); //$ if run.last
+$(include("templates/lookup/shared/prefetch_rows.c", { t = t })) //$ if prefetch_next
 //$ local token = {
 //$     count = run.tables * shape.neighbours,
 //$     run = run,
@@ -74,7 +70,7 @@ $(include("templates/lookup/shared/prefetch_rows.c", { t = t, i = "        " }))
 //$     prefix = prefix,
 //$ }
 //$ local strip = "templates/lookup/integer_sums/strip.c"
-$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = strip, token = token, i = "            " }))
+$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = strip, token = token }))
         }
     }
 }

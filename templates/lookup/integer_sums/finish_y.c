@@ -16,9 +16,7 @@ $(inline) void $(helper)_$(store_y and "stream" or "finish")_y$(part.suffix)(con
 //$     for _, step in ipairs(steps) do
 //$         all[#all + 1] = step
 //$     end
-//$     for _, step in ipairs(used(all, ordered, #part.vectors)) do
-    const $(isa.vector) $(step.name) = $(step.value);
-//$     end
+    const $(isa.vector) $(step.name) = $(step.value); //$ for _, step in ipairs(used(all, ordered, #part.vectors))
 //$     for n, vector in ipairs(part.vectors) do
 //$         if store_y then
     $(store_y)($(sum("y", vector.at)), $(isa.fma("unit", ordered[n], isa.load_unaligned("base", vector.at))), streams);

@@ -31,20 +31,14 @@ typedef struct {
 $(inline) void $(helper)_add_four_rows$(part.suffix)($(helper)_sums *sums,
     $(commas(rows)), $(commas(scores)))
 {
-//$     for n, part in ipairs(words.scores) do
-    const $(word) $(products[n]) = $(words.broadcast(part.name));
-//$     end
+    const $(word) $(products[n]) = $(words.broadcast(part.name)); //$ for n, part in ipairs(words.scores)
 //$     for r = 0, 3 do
 //$ local row, whole = "row" .. r, part.columns == words.columns
     const $(word) line$(r) = $(whole and words.load(row, 0) or words.load_partial(row, 0, part.columns));
 //$     end
 //$     local steps, quads = words.interleave { "line0", "line1", "line2", "line3" }
-//$     for _, step in ipairs(steps) do
-    const $(word) $(step.name) = $(step.value);
-//$     end
-//$     for n, quad in ipairs(quads) do
-    const $(word) quad$(n - 1) = $(quad);
-//$     end
+    const $(word) $(step.name) = $(step.value); //$ for _, step in ipairs(steps)
+    const $(word) quad$(n - 1) = $(quad); //$ for n, quad in ipairs(quads)
 //$     local all = {}
 //$     for n = 0, #quads - 1 do
 //$         local sums = each_sum("sums->", "[" .. n .. "]")
@@ -53,6 +47,6 @@ $(inline) void $(helper)_add_four_rows$(part.suffix)($(helper)_sums *sums,
 //$             all[#all + 1] = sums[k]
 //$         end
 //$     end
-//$     lines("    ", barriers(all))
+//$     lines(barriers(all))
 }
 //$ end

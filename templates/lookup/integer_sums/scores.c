@@ -35,21 +35,21 @@ static inline float $(helper)_scores_to_integers(const float *score, size_t $(ro
     $(isa.vector) max = $(isa.zero()), all = $(isa.zero());
     for (size_t k = 0; k < $(low_at * words.rows); ++k)
         padded[k] = one * (k < $(rows) ? score[k] : 0.0f);
-//$ loop("    ", "k", 0, low_at * words.rows, isa.lanes, function(i, k)
-$(i)const $(isa.vector) s$(k == "k" and "" or k) = $(isa.load_unaligned("padded", k));
-$(i)max = $(isa.max("max", k == "k" and "s" or "s" .. k));
-$(i)all = $(isa.add("all", k == "k" and "s" or "s" .. k));
+//$ loop("k", 0, low_at * words.rows, isa.lanes, function(k)
+        const $(isa.vector) s$(k == "k" and "" or k) = $(isa.load_unaligned("padded", k));
+        max = $(isa.max("max", k == "k" and "s" or "s" .. k));
+        all = $(isa.add("all", k == "k" and "s" or "s" .. k));
 //$ end)
-//$ float_after("    ", "largest", isa.reduce("max", "max"))
+//$ float_after("largest", isa.reduce("max", "max"))
     const $(isa.vector) inverse = $(isa.broadcast(levels .. " / largest"));
-//$ loop("    ", "k", 0, low_at * words.rows, isa.lanes, function(i, k)
-$(i)const $(isa.index) q = $(words.round(isa.mul("inverse", isa.load_unaligned("padded", k))));
+//$ loop("k", 0, low_at * words.rows, isa.lanes, function(k)
+        const $(isa.index) q = $(words.round(isa.mul("inverse", isa.load_unaligned("padded", k))));
 //$     for n, part in ipairs(parts) do
 //$         local at, step = (n - 1) * low_at, "k / " .. words.rows
-$(i)$(part.store("words", k ~= "k" and at or at > 0 and at .. " + " .. step or step, "q"));
+        $(part.store("words", k ~= "k" and at or at > 0 and at .. " + " .. step or step, "q"));
 //$     end
 //$ end)
-//$ float_after("    ", "finite", isa.reduce("all", "add"))
+//$ float_after("finite", isa.reduce("all", "add"))
     return largest * (1.0f / $(all_levels)) + 0.0f * finite;
 }
 //$ else

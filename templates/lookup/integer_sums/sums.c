@@ -22,9 +22,7 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(prefix.line)_sums *sums, c
    table  [$(plan.partial and "tables" or step)][$(shape.rows)][$(row_pitch)]$(before)
    code   of a token, those of the tables $(tile == 1 and "side by side" or tile .. " apart")
    words  $(word)$(bytes)$(tokens_ahead and "" or " */")
-//$     if tokens_ahead then
-   ahead  the same tables, from the first column on that is prefetched, of the rows in ahead_code */
-//$     end
+   ahead  the same tables, from the first column on that is prefetched, of the rows in ahead_code */ //$ if tokens_ahead
 //$     head("4", strip)
 {
 //$     local function row_of(table, code, r)
@@ -61,27 +59,27 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(prefix.line)_sums *sums, c
 /* The same for $(plural(n, "table")). */
 //$     head(n * m, strip)
 {
-//$     local function add(i, k, from)
+//$     local function add(k, from)
 //$         local function table_at(table) return rows_on(table, times(sum(k or 0, from), shape.rows)) end
 //$         local function code_at(code) return sum(code, times(k or 0, m * tile), from * m * tile) end
 //$         local words_at = sum("words", times(k or 0, plan.parts * tile // step), from // step * plan.parts * tile)
 //$         local following = strip.prefetches == 0 and ""
 //$             or gather.prefetch_tokens and ", " .. table_at("ahead") .. ", " .. code_at("ahead_code")
 //$             or ", prefetch_at"
-$(i)$(helper)_add_4x$(strip.width)(sums, $(table_at("table")),
-$(i)    $(pitch_argument)$(plan.partial and (n - from < step and n - from or step) .. ", " or "")$(code_at("code")),
-$(i)    $(words_at)$(following));
+        $(helper)_add_4x$(strip.width)(sums, $(table_at("table")),
+            $(pitch_argument)$(plan.partial and (n - from < step and n - from or step) .. ", " or "")$(code_at("code")),
+            $(words_at)$(following));
 //$     end
 //$     local whole = n - n % group.together
 //$     if whole <= group.together then whole = 0 end
 //$     if whole > 0 and group.together > step then
     for (size_t k = 0; k < $(whole); k += $(group.together)) {
-//$         for from = 0, group.together - 1, step do add("        ", "k", from) end
+//$         for from = 0, group.together - 1, step do add("k", from) end
     }
 //$     elseif whole > 0 then
     for (size_t k = 0; k < $(whole); k += $(group.together))
-//$         add("        ", "k", 0)
+//$         add("k", 0)
 //$     end
-//$     for from = whole, n - 1, step do add("    ", nil, from) end
+//$     for from = whole, n - 1, step do add(nil, from) end
 }
 //$ end

@@ -12,9 +12,7 @@ static void $(many)(const $(names.weights) *weights, const float *x, float *y, s
     const size_t worthwhile = tokens / $(kernels.split.min);
     const size_t ranges = worthwhile < $(names.macro("OPENMP")) ? worthwhile : $(names.macro("OPENMP"));
     uint16_t *code = $(in_scratch("code", "uint16_t"));
-//$ if weighted then
-    float *score = $(in_scratch("score", "float"));
-//$ end
+    float *score = $(in_scratch("score", "float")); //$ if weighted
 
     if (ranges < 2 || ranges > $(gather.parts)) {
         $(names.split)($(kernels.names.ffn), $(kernels.split.tile), $(kernels.split.min), weights, x, y, tokens, scratch);
@@ -39,20 +37,19 @@ static void $(many)(const $(names.weights) *weights, const float *x, float *y, s
 #endif
 
 //$ end
-//$ local function stage(i, of)
-$(i)$(of.names.ffn)(weights, x, y, tokens, scratch);
+//$ local function stage(of)
+        $(of.names.ffn)(weights, x, y, tokens, scratch);
 //$ end
-//$ local function split(i, of)
-$(i)$(names.split)($(of.names.ffn), $(of.split.tile), $(of.split.min), weights, x, y, tokens, scratch);
+//$ local function split(of)
+    $(names.split)($(of.names.ffn), $(of.split.tile), $(of.split.min), weights, x, y, tokens, scratch);
 //$ end
-//$ local function on_threads(i)
+//$ local function on_threads()
 //$     if gather.names.columns then
-$(i)$(many)(weights, x, y, tokens, scratch);
+        $(many)(weights, x, y, tokens, scratch);
 //$     else
-//$         split(i, kernels)
+//$         split(kernels)
 //$     end
 //$ end
-//$ local i = few and "        " or "    "
 /* Any number of tokens$(few and ": up to " .. few.up_to .. " are few" or ""). */
 void $(symbol)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
@@ -60,22 +57,22 @@ void $(symbol)(const $(names.weights) *weights, const float *x, float *y, size_t
     if (tokens <= $(few.up_to))
 //$     if few.split then
 #ifdef $(names.macro("OPENMP"))
-//$         split(i, few)
+//$         split(few)
 #else
-//$         stage(i, few)
+//$         stage(few)
 #endif
 //$     else
-//$         stage(i, few)
+//$         stage(few)
 //$     end
     else
 //$ end
 //$ if openmp then
 #ifdef $(names.macro("OPENMP"))
-//$     on_threads(i)
+//$     on_threads()
 #else
-//$     stage(i, kernels)
+//$     stage(kernels)
 #endif
 //$ else
-//$     stage(i, kernels)
+//$     stage(kernels)
 //$ end
 }

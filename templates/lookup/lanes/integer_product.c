@@ -26,28 +26,18 @@ static inline void $(helper)_outputs_$(outputs)(const $(projection.word.storage)
     const $(projection.word.storage) *restrict w, size_t width, const float *restrict scales,
     const float *restrict units, $(starts_parameter)float *restrict y)
 {
-//$ local function load_units(i)
-//$     for n = 0, vectors - 1 do
-$(i)const $(isa.vector) unit$(n) = $(isa.load("units", n * isa.lanes));
-//$     end
+//$ local function load_units()
+    const $(isa.vector) unit$(n) = $(isa.load("units", n * isa.lanes)); //$ for n = 0, vectors - 1
 //$ end
 //$ local each_fold = starts and folded -- has units of its own
-//$ if not each_fold then load_units("    ") end
-//$ local i = "    "
+//$ if not each_fold then load_units() end
 //$ if folded then
     for (size_t fold = 0; fold < folds; ++fold$(starts and ", units += " .. 2 * tile .. ", starts += " .. tile or "")) {
         const float *fold_scale = scales + fold * fold_scales;
-//$     i = "        "
-//$     if each_fold then load_units(i) end
+//$     if each_fold then load_units() end
 //$ end
-//$ if starts then
-//$     for n = 0, vectors - 1 do
-$(i)const $(isa.index) start$(n) = $(isa.load_words("starts", n * isa.lanes));
-//$     end
-//$ end
-//$ for o = 0, outputs - 1 do
-$(i)$(isa.index) $(accumulators(o));
-//$ end
+    const $(isa.index) start$(n) = $(isa.load_words("starts", n * isa.lanes)); //$ if starts for n = 0, vectors - 1
+    $(isa.index) $(accumulators(o)); //$ for o = 0, outputs - 1
 
 //$ local sums = {}
 //$ for o = 0, outputs - 1 do
@@ -55,60 +45,54 @@ $(i)$(isa.index) $(accumulators(o));
 //$ end
 //$ -- Line `number` of words, together with the next one where two words are multiplied at once.
 //$ local together = dot_two and unroll > 1 and 2 or 1
-//$ local function step(i, number)
+//$ local function step(number)
 //$ for n = 0, vectors - 1 do
-$(i)const $(isa.index) x$(n) = $(isa.load_words("x", number * tile + n * isa.lanes));
-//$     if together > 1 then
-$(i)const $(isa.index) next_x$(n) = $(isa.load_words("x", (number + 1) * tile + n * isa.lanes));
-//$     end
+        const $(isa.index) x$(n) = $(isa.load_words("x", number * tile + n * isa.lanes));
+        const $(isa.index) next_x$(n) = $(isa.load_words("x", (number + 1) * tile + n * isa.lanes)); //$ if together > 1
 //$ end
 //$ for o = 0, outputs - 1 do
-$(i)const $(isa.index) w$(o) = $(isa.index_broadcast(weight(number, o)));
-//$     if together > 1 then
-$(i)const $(isa.index) next_w$(o) = $(isa.index_broadcast(weight(number + 1, o)));
-//$     end
+        const $(isa.index) w$(o) = $(isa.index_broadcast(weight(number, o)));
+        const $(isa.index) next_w$(o) = $(isa.index_broadcast(weight(number + 1, o))); //$ if together > 1
 //$     for n = 0, vectors - 1 do
 //$         local to, x, w = "y" .. o .. "_" .. n, "x" .. n, "w" .. o
-$(i)$(to) = $(together > 1 and dot_two(to, w, x, "next_" .. w, "next_" .. x) or dot(to, w, x));
+        $(to) = $(together > 1 and dot_two(to, w, x, "next_" .. w, "next_" .. x) or dot(to, w, x));
 //$     end
 //$ end
-//$ lines(i, barriers(sums))
+//$ lines(barriers(sums))
 //$ end
-$(i)for (size_t $(counter) = 0; $(counter) < $(lines_name); $(counted(counter))) {
-$(i)    const $(projection.word.storage) *row = w + $(folded and "(fold * " .. lines_name .. " + " .. counter .. ")" or counter) * width;
+    for (size_t $(counter) = 0; $(counter) < $(lines_name); $(counted(counter))) {
+        const $(projection.word.storage) *row = w + $(folded and "(fold * " .. lines_name .. " + " .. counter .. ")" or counter) * width;
 //$ if unroll == together then
-//$     step(i .. "    ", 0)
+//$     step(0)
 //$ else
 //$     for number = 0, unroll - 1, together do
-$(i)    {
-//$         step(i .. "        ", number)
-$(i)    }
+        {
+//$         step(number)
+        }
 //$     end
 //$ end
-$(i)}
+    }
 
-//$ local function store(i, add)
+//$ local function store(add)
 //$ for o = 0, outputs - 1 do
-$(i)const $(isa.vector) scale$(o) = $(isa.broadcast((folded and "fold_scale[" or "scales[") .. o .. "]"));
+            const $(isa.vector) scale$(o) = $(isa.broadcast((folded and "fold_scale[" or "scales[") .. o .. "]"));
 //$     for n = 0, vectors - 1 do
 //$         local value = isa.mul(isa.float_of("y" .. o .. "_" .. n), "scale" .. o)
 //$         local at = o * tile + n * isa.lanes
-$(i)$(isa.store("y", at, add and isa.fma(value, "unit" .. n, isa.load("y", at)) or isa.mul(value, "unit" .. n)));
+            $(isa.store("y", at, add and isa.fma(value, "unit" .. n, isa.load("y", at)) or isa.mul(value, "unit" .. n)));
 //$     end
 //$ end
 //$ end
 //$ if folded then
         if (fold == 0) {
-//$ store("            ", false)
+//$ store(false)
         } else {
-//$ store("            ", true)
+//$ store(true)
         }
     }
 //$ else
-//$ store("    ", false)
+//$ store(false)
 //$ end
 }
 //$ end
-//$ for _, block in ipairs(called_blocks) do
-$(include("templates/lookup/lanes/panels.c", { of = block }))
-//$ end
+$(include("templates/lookup/lanes/panels.c", { of = block })) //$ for _, block in ipairs(called_blocks)

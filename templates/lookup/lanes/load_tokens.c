@@ -1,5 +1,5 @@
 //$ takes isa, prologue, symbol, tile, vectors, norm, eps, one_over_d, x_rows, transposes
-//$ lines("", prologue)
+//$ lines(prologue)
 //$ local transpose = {}
 //$ for _, n in ipairs(isa.lanes > 1 and transposes or {}) do
 //$     transpose[n] = once("templates/lookup/shared/transpose.c", { columns = n })
@@ -24,42 +24,34 @@ void $(symbol)(const float *restrict x, size_t tokens, float *restrict loaded)
 
 //$ if tile == 1 then
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
-//$ loop("    ", "column", 0, shape.d, 1, function(i, column)
-$(i)loaded[$(column)] = one * row[0][$(column)];
+//$ loop("column", 0, shape.d, 1, function(column)
+        loaded[$(column)] = one * row[0][$(column)];
 //$ end)
 //$ elseif isa.lanes == 1 then
-//$ loop("    ", "column", 0, shape.d, 1, function(i, column)
-$(i)for (size_t token = 0; token < $(tile); ++token)
-$(i)    loaded[$(sum(times(column, tile), "token"))] = row[token][$(column)];
+//$ loop("column", 0, shape.d, 1, function(column)
+        for (size_t token = 0; token < $(tile); ++token)
+            loaded[$(sum(times(column, tile), "token"))] = row[token][$(column)];
 //$ end, { braces = false })
 //$ else
 //$ local full = shape.d - shape.d % isa.lanes
-//$ loop("    ", "token", 0, tile, isa.lanes, function(i, token)
+//$ loop("token", 0, tile, isa.lanes, function(token)
 //$     local row = sum("row", token)
 //$     if full == isa.lanes then
-$(i)$(transpose[isa.lanes])($(row), 0, $(sum("loaded", token)));
+        $(transpose[isa.lanes])($(row), 0, $(sum("loaded", token)));
 //$     elseif full > 0 then
-$(i)for (size_t column = 0; column < $(full); $(advance("column", isa.lanes)))
-$(i)    $(transpose[isa.lanes])($(row), column, $(sum("loaded + column * " .. tile, token)));
+        for (size_t column = 0; column < $(full); $(advance("column", isa.lanes)))
+            $(transpose[isa.lanes])($(row), column, $(sum("loaded + column * " .. tile, token)));
 //$     end
-//$     if full < shape.d then
-$(i)$(transpose[shape.d % isa.lanes])($(row), $(full), $(sum("loaded", full * tile, token)));
-//$     end
+        $(transpose[shape.d % isa.lanes])($(row), $(full), $(sum("loaded", full * tile, token))); //$ if full < shape.d
 //$ end)
 //$ end
 //$ if norm then
 
-//$ for n = 0, vectors - 1 do
-    $(isa.vector) sum$(n) = $(isa.zero());
-//$ end
+    $(isa.vector) sum$(n) = $(isa.zero()); //$ for n = 0, vectors - 1
     for (size_t i = 0; i < $(shape.d * tile); i += $(tile)) {
-//$ for n = 0, vectors - 1 do
-        sum$(n) = $(isa.add("sum" .. n, isa.load("loaded", sum("i", n * isa.lanes))));
-//$ end
+        sum$(n) = $(isa.add("sum" .. n, isa.load("loaded", sum("i", n * isa.lanes)))); //$ for n = 0, vectors - 1
     }
-//$ for n = 0, vectors - 1 do
-    const $(isa.vector) mean$(n) = $(isa.mul("sum" .. n, isa.broadcast(one_over_d)));
-//$ end
+    const $(isa.vector) mean$(n) = $(isa.mul("sum" .. n, isa.broadcast(one_over_d))); //$ for n = 0, vectors - 1
 
 //$ for n = 0, vectors - 1 do
     $(isa.vector) square$(n) = $(isa.zero());

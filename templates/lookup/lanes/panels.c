@@ -28,36 +28,30 @@
 static void $(helper)_$(of.name)(const $(integers and word or "float") *restrict x, size_t x_step, const $(word) *restrict w,
     $(factors)float *restrict y, size_t y_step, size_t tiles)
 {
-//$ local function panel_of(i, parts, width)
-//$     if not integers then
-$(i)$(helper)_unpack_$(width)(w, $(of.depth), unpacked);
-//$     end
-$(i)for (size_t tile = 0; tile < tiles; ++tile)$(#parts > 1 and " {" or "")
+//$ local function panel_of(parts, width)
+        $(helper)_unpack_$(width)(w, $(of.depth), unpacked); //$ if not integers
+        for (size_t tile = 0; tile < tiles; ++tile)$(#parts > 1 and " {" or "")
 //$     for _, part in ipairs(parts) do
-//$         local factors = integers and ", " .. sum("scales", part.at) .. units .. ",\n" .. i .. "        " or ", "
-$(i)    $(helper)_outputs_$(part.outputs)(x + tile * x_step, $(sizes), $(sum(integers and "w" or "unpacked", part.at)),
-$(i)        $(width)$(factors)$(sum("y + tile * y_step", part.at * tile)));
+//$         local factors = integers and ", " .. sum("scales", part.at) .. units .. ",\n            " or ", "
+            $(helper)_outputs_$(part.outputs)(x + tile * x_step, $(sizes), $(sum(integers and "w" or "unpacked", part.at)),
+                $(width)$(factors)$(sum("y + tile * y_step", part.at * tile)));
 //$     end
-//$     if #parts > 1 then
-$(i)}
-//$     end
+        } //$ if #parts > 1
 //$ end
 //$ if of.full_panels > 1 then
     for (size_t panel = 0; panel < $(of.full_panels); ++panel,
         w += $(of.panel_words)$(integers and ", scales += " .. panel or ""), y += $(panel * tile)) {
-//$     panel_of("        ", of.full, panel)
+//$     panel_of(of.full, panel)
     }
 //$ elseif of.full_panels == 1 then
-//$     panel_of("    ", of.full, panel)
+//$     panel_of(of.full, panel)
 //$     if #of.tail > 0 then
     w += $(of.panel_words);
-//$         if integers then
-    scales += $(panel);
-//$         end
+    scales += $(panel); //$ if integers
     y += $(panel * tile);
 //$     end
 //$ end
 //$ if #of.tail > 0 then
-//$     panel_of("    ", of.tail, of.tail_outputs)
+//$     panel_of(of.tail, of.tail_outputs)
 //$ end
 }

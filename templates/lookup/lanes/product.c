@@ -17,48 +17,35 @@ static inline void $(helper)_outputs_$(outputs)(const float *restrict x, size_t 
 //$ end
     const float *restrict w, size_t width, float *restrict y)
 {
-//$ for o = 0, outputs - 1 do
-    $(isa.vector) $(accumulators(o));
-//$ end
+    $(isa.vector) $(accumulators(o)); //$ for o = 0, outputs - 1
 
-//$ local inner = folded and "        " or "    "
 //$ if folded then
     for (size_t fold = 0; fold < folds; ++fold) {
         const float *x = x_folds + fold * fold_gap * $(tile);
 //$ end
 //$ local row = folded and "(fold * inputs + k)" or "k"
-//$ local function step(i, number)
-//$ for n = 0, vectors - 1 do
-$(i)const $(isa.vector) x$(n) = $(isa.load("x", number * tile + n * isa.lanes));
-//$ end
+//$ local function step(number)
+            const $(isa.vector) x$(n) = $(isa.load("x", number * tile + n * isa.lanes)); //$ for n = 0, vectors - 1
 //$ for o = 0, outputs - 1 do
-$(i)const $(isa.vector) w$(o) = $(isa.broadcast(weight(number, o)));
-//$     for n = 0, vectors - 1 do
-$(i)y$(o)_$(n) = $(isa.fma("w" .. o, "x" .. n, "y" .. o .. "_" .. n));
-//$     end
+            const $(isa.vector) w$(o) = $(isa.broadcast(weight(number, o)));
+            y$(o)_$(n) = $(isa.fma("w" .. o, "x" .. n, "y" .. o .. "_" .. n)); //$ for n = 0, vectors - 1
 //$ end
 //$ end
-$(inner)for (size_t k = 0; k < inputs; $(counted("k"))) {
-$(inner)    const float *row = w + $(row) * width;
+        for (size_t k = 0; k < inputs; $(counted("k"))) {
+            const float *row = w + $(row) * width;
 //$ if unroll == 1 then
-//$     step(inner .. "    ", 0)
+//$     step(0)
 //$ else
 //$     for number = 0, unroll - 1 do
-$(inner)    {
-//$         step(inner .. "        ", number)
-$(inner)    }
+            {
+//$         step(number)
+            }
 //$     end
 //$ end
-$(inner)}
-//$ if folded then
-    }
-//$ end
+        }
+    } //$ if folded
 
-//$ for o = 0, outputs - 1 do
-//$     for n = 0, vectors - 1 do
-    $(isa.store("y", o * tile + n * isa.lanes, "y" .. o .. "_" .. n));
-//$     end
-//$ end
+    $(isa.store("y", o * tile + n * isa.lanes, "y" .. o .. "_" .. n)); //$ for o = 0, outputs - 1 for n = 0, vectors - 1
 }
 //$ end
 //$ if unpacked then

@@ -23,42 +23,34 @@ static inline void $(helper)_set_units($(isa.vector) max, $(isa.vector) finite, 
    units  [unit, inverse][$(tile)] */
 static void $(helper)_units_$(rows)(const float *restrict x, float *restrict units)
 {
-//$ local i = "    "
 //$ if width * lanes < tile then
     for (size_t lane = 0; lane < $(tile); $(lanes == 1 and "++lane" or "lane += " .. lanes), ++x, ++units) {
-//$     i = "        "
 //$ end
-//$ local function measure(i, row, r)
+//$ local function measure(row, r)
+        const $(isa.vector) v$(r)_$(n) = $(isa.load("x", sum(row, r * tile + at(n)))); //$ for n = 0, width - 1
 //$     for n = 0, width - 1 do
-$(i)const $(isa.vector) v$(r)_$(n) = $(isa.load("x", sum(row, r * tile + at(n))));
-//$     end
-//$     for n = 0, width - 1 do
-$(i)const $(isa.vector) magnitude$(r)_$(n) = $(isa.abs("v" .. r .. "_" .. n));
-$(i)max$(r)_$(n) = $(isa.max("max" .. r .. "_" .. n, "magnitude" .. r .. "_" .. n));
-$(i)finite$(r)_$(n) = $(isa.fma(isa.zero(), "v" .. r .. "_" .. n, "finite" .. r .. "_" .. n));
+        const $(isa.vector) magnitude$(r)_$(n) = $(isa.abs("v" .. r .. "_" .. n));
+        max$(r)_$(n) = $(isa.max("max" .. r .. "_" .. n, "magnitude" .. r .. "_" .. n));
+        finite$(r)_$(n) = $(isa.fma(isa.zero(), "v" .. r .. "_" .. n, "finite" .. r .. "_" .. n));
 //$     end
 //$ end
 //$ for r = 0, together - 1 do
-//$     for n = 0, width - 1 do
-$(i)$(isa.vector) max$(r)_$(n) = $(isa.zero()), finite$(r)_$(n) = $(isa.zero());
-//$     end
+    $(isa.vector) max$(r)_$(n) = $(isa.zero()), finite$(r)_$(n) = $(isa.zero()); //$ for n = 0, width - 1
 //$ end
-//$ loop(i, "row", 0, rows - rows % together, together, function(i, row)
-//$     for r = 0, together - 1 do measure(i, row == "row" and "row * " .. tile or 0, r) end
+//$ loop("row", 0, rows - rows % together, together, function(row)
+//$     for r = 0, together - 1 do measure(row == "row" and "row * " .. tile or 0, r) end
 //$ end, { block = rows % together > 0 })
 //$ if rows % together > 0 then
-$(i){
-//$     measure(i .. "    ", (rows - 1) * tile, 0)
-$(i)}
+    {
+//$     measure((rows - 1) * tile, 0)
+    }
 //$ end
 //$ for n = 0, width - 1 do
 //$     local max, finite = "max0_" .. n, "finite0_" .. n
 //$     if together > 1 then max, finite = isa.max(max, "max1_" .. n), isa.add(finite, "finite1_" .. n) end
-$(i)$(helper)_set_units($(max), $(finite), $(sum("units", at(n))));
+    $(helper)_set_units($(max), $(finite), $(sum("units", at(n))));
 //$ end
-//$ if width * lanes < tile then
-    }
-//$ end
+    } //$ if width * lanes < tile
 }
 //$ end
 //$ if rows_first then
@@ -91,69 +83,55 @@ static void $(helper)_units_of_maxima(const uint32_t *restrict maxima, float *re
 static void $(helper)_round_$(rows)(const float *restrict x, $(rows_first and "const " or "")float *restrict units,
     $(word.storage) *restrict integers, $(word.storage) *restrict starts)
 {
-//$     if not rows_first then
-    $(helper)_units_$(rows)(x, units);
-//$     end
+    $(helper)_units_$(rows)(x, units); //$ if not rows_first
 //$ else
    integers  [$(words)][$(tile)] */
 static void $(helper)_round_$(rows)(const float *restrict x, const float *restrict units, $(word.storage) *restrict integers)
 {
 //$ end
-//$ local i = "    "
 //$ if width * lanes < tile then
     for (size_t lane = 0; lane < $(tile); $(lanes == 1 and "++lane" or "lane += " .. lanes), ++x, ++units,
         ++integers$(starts and ", ++starts" or "")) {
-//$     i = "        "
 //$ end
-//$ for n = 0, width - 1 do
-$(i)const $(isa.vector) inverse$(n) = $(isa.load("units", tile + at(n)));
-//$ end
-//$ for n = 0, starts and width - 1 or -1 do
-$(i)$(isa.index) start$(n) = $(isa.index_zero());
-//$ end
+    const $(isa.vector) inverse$(n) = $(isa.load("units", tile + at(n))); //$ for n = 0, width - 1
+    $(isa.index) start$(n) = $(isa.index_zero()); //$ for n = 0, starts and width - 1 or -1
 //$ local whole, rest = rows - rows % per_word, rows % per_word
 //$ -- A word of the rows from `row` on, `count` of them, whose names begin with `names`.
-//$ local function add_word(i, row, count, place, names)
+//$ local function add_word(row, count, place, names)
 //$     for n = 0, width - 1 do
 //$         local parts = {}
 //$         for part = 0, per_word - 1 do
 //$             local value = isa.zero()
 //$             if part < count then
 //$                 value = names[part + 1] .. n
-$(i)const $(isa.vector) $(value) = $(isa.mul(isa.load("x", sum(row, part * tile + at(n))), "inverse" .. n));
+        const $(isa.vector) $(value) = $(isa.mul(isa.load("x", sum(row, part * tile + at(n))), "inverse" .. n));
 //$             end
 //$             parts[part + 1] = value
 //$         end
 //$         local packed, to = pack_word(parts), sum(place, at(n))
 //$         if starts then
-$(i)const $(isa.index) word$(n) = $(packed);
-$(i)$(isa.store_words("integers", to, "word" .. n));
-$(i)start$(n) = $(dot_inputs("start" .. n, isa.index_broadcast(integers.offsets), "word" .. n));
+        const $(isa.index) word$(n) = $(packed);
+        $(isa.store_words("integers", to, "word" .. n));
+        start$(n) = $(dot_inputs("start" .. n, isa.index_broadcast(integers.offsets), "word" .. n));
 //$         else
-$(i)$(isa.store_words("integers", to, packed));
+        $(isa.store_words("integers", to, packed));
 //$         end
 //$     end
 //$ end
-//$ loop(i, "row", 0, whole, per_word, function(i, row)
+//$ loop("row", 0, whole, per_word, function(row)
 //$     local from, place = 0, 0
 //$     if row == "row" then from, place = "row * " .. tile, "row / " .. per_word .. " * " .. tile end
-//$     add_word(i, from, per_word, place, per_word == 2 and { "low", "high" } or { "first", "second", "third", "fourth" })
+//$     add_word(from, per_word, place, per_word == 2 and { "low", "high" } or { "first", "second", "third", "fourth" })
 //$ end, { block = rest > 0 })
 //$ if rest > 0 then
-//$     if starts then
-$(i){
-//$     end
-//$     add_word(starts and i .. "    " or i, whole * tile, rest, whole // per_word * tile, per_word == 2 and { "last" }
+    { //$ if starts
+//$     add_word(whole * tile, rest, whole // per_word * tile, per_word == 2 and { "last" }
 //$         or { "first", "second", "third" })
-//$     if starts then
-$(i)}
-//$     end
+    } //$ if starts
 //$ end
 //$ for n = 0, starts and width - 1 or -1 do
-$(i)$(isa.store_words("starts", at(n), isa.index_sub(isa.index_zero(), "start" .. n)));
+    $(isa.store_words("starts", at(n), isa.index_sub(isa.index_zero(), "start" .. n)));
 //$ end
-//$ if width * lanes < tile then
-    }
-//$ end
+    } //$ if width * lanes < tile
 }
 //$ end

@@ -16,12 +16,8 @@
 //$     local rows = {}
 //$     for row = 0, 15 do rows[row + 1] = "row" .. row end
 //$     local code, out = isa.transpose(rows)
-//$     for _, step in ipairs(code) do
-    const $(isa.vector) $(step.name) = $(step.value);
-//$     end
-//$     for number, name in ipairs(out) do
-    $(store(number - 1, name));
-//$     end
+    const $(isa.vector) $(step.name) = $(step.value); //$ for _, step in ipairs(code)
+    $(store(number - 1, name)); //$ for number, name in ipairs(out)
 //$ end
 
 //$ if splits then
@@ -43,9 +39,7 @@ static void $(helper)_split_bytes(const uint32_t *from, size_t step, uint32_t *t
 static void $(helper)_turn(uint32_t *words)
 {
     float *rows = (float *) (void *) words;
-//$ for row = 0, 15 do
-    const $(isa.vector) row$(row) = $(isa.load("rows", row * tile));
-//$ end
+    const $(isa.vector) row$(row) = $(isa.load("rows", row * tile)); //$ for row = 0, 15
 //$ transposed(function(number, name) return isa.store("rows", number * tile, name) end)
 }
 //$ else
@@ -56,14 +50,10 @@ static void $(helper)_turn(const float *restrict x, uint32_t *restrict words)
 {
     $(isa.vector) first[16];
     {
-//$ for row = 0, 15 do
-    const $(isa.vector) row$(row) = $(isa.load("x", row * tile));
-//$ end
+    const $(isa.vector) row$(row) = $(isa.load("x", row * tile)); //$ for row = 0, 15
 //$ transposed(function(number, name) return "first[" .. number .. "] = " .. name end)
     }
-//$ for row = 0, 15 do
-    const $(isa.vector) row$(row) = $(isa.load("x", (16 + row) * tile));
-//$ end
+    const $(isa.vector) row$(row) = $(isa.load("x", (16 + row) * tile)); //$ for row = 0, 15
 //$ transposed(function(number, name) return isa.store_bf16("words", number * of.lines, "first[" .. number .. "]", name) end)
 }
 //$ end
@@ -75,18 +65,12 @@ static void $(helper)_turn(const float *restrict x, uint32_t *restrict words)
 /* What becomes of the sums of a tile, [16 tokens][16 outputs]. */
 //$ end
 typedef struct {
-//$ if integers and integers.starts then
-    const uint32_t *starts;
-//$ end
-//$ if integers then
-    const float *units, *scales;
-//$ end
+    const uint32_t *starts; //$ if integers and integers.starts
+    const float *units, *scales; //$ if integers
     const float *bias;
 //$ if period then
     const float *x; /* the share of the input that bypasses the projection$(some_apart and ", or NULL" or "") */
-//$     if residual == "vector" then
-    const float *residual;
-//$     end
+    const float *residual; //$ if residual == "vector"
 //$ end
     float *y;
 } $(helper)_part;
@@ -94,9 +78,7 @@ typedef struct {
 /* Sums become outputs, [16 outputs][$(tile)]: with bias$(period and " and residual" or ""). */
 static inline void $(helper)_finish(const $(helper)_part *part, const $(sums) *sums)
 {
-//$ if integers then
-    const $(isa.vector) scale = $(isa.load_unaligned("part->scales", 0));
-//$ end
+    const $(isa.vector) scale = $(isa.load_unaligned("part->scales", 0)); //$ if integers
 //$ for row = 0, 15 do
 //$     local value = isa.load("sums", row * 16)
 //$     if integers then
@@ -126,9 +108,7 @@ typedef struct {
     $(helper)_part part[$(parts)];
     const float *z;
     uint16_t *code;
-//$ if score.scored then
-    float *score;
-//$ end
+    float *score; //$ if score.scored
     size_t first, end;
 } $(helper)_block;
 
@@ -154,12 +134,8 @@ static void $(helper)_work(const $(helper)_block *block, const $(sums) *sums, si
 /* $(of.panels) panels of $(panel) outputs of all tiles, by two. Rounded inputs have been turned: 16 tokens by 16 words
    are a tile of the engine.
 //$ end
-//$ if of.width < panel then
-   Of the last panel $(plural(of.width, "output")) count: what lies behind its words fills it.
-//$ end
-//$ if of.panels % at_once == 1 then
-   The one before the last is computed twice.
-//$ end
+   Of the last panel $(plural(of.width, "output")) count: what lies behind its words fills it. //$ if of.width < panel
+   The one before the last is computed twice. //$ if of.panels % at_once == 1
 //$ if integers then
 //$ local units_of, starts_text = splits and "[x, outputs]" or "", splits and "" or "; starts  [tiles][" .. tile .. "]"
    integers  [tiles][$(of.lines)][$(tile)]; units  [tiles]$(units_of)[unit, inverse][$(tile)]$(starts_text)
@@ -168,9 +144,7 @@ static void $(helper)_work(const $(helper)_block *block, const $(sums) *sums, si
 //$ end
    w         [panels][$(of.lines)][$(panel)]$(of.width < panel and ", the last one [" .. of.lines .. "][" .. of.width .. "]" or "")
    y         [tiles][$(of.panels * panel)][$(tile)]$(splits and "" or " */")
-//$ if splits then
-   bytes     [$(of.lines)][$(panel)], a panel of weights, split */
-//$ end
+   bytes     [$(of.lines)][$(panel)], a panel of weights, split */ //$ if splits
 //$ local factors = "const float *restrict units, " .. (splits and "" or "const uint32_t *restrict starts, ")
 static void $(helper)_by_tiles(const $(names.weights) *weights,$(period and " const float *restrict x," or "")
     const uint32_t *restrict $(inputs),
@@ -187,9 +161,7 @@ static void $(helper)_by_tiles(const $(names.weights) *weights,$(period and " co
     $(isa.tile_configure());
     for (size_t panel = 0; panel < $(of.panels); $(splits and "++panel" or "panel += 2")) {
 //$ local first, width = of.panels % at_once == 1 and "first" or "panel", of.width < panel and "width" or panel
-//$ if first == "first" then
-        const size_t first = panel + 2 > $(of.panels) ? $(of.panels - 2) : panel;
-//$ end
+        const size_t first = panel + 2 > $(of.panels) ? $(of.panels - 2) : panel; //$ if first == "first"
 //$ if width == "width" then
         const size_t width = $(first) == $(of.panels - at_once) ? $(of.width) : $(panel);$(splits and "" or " /* of the second one */")
 //$ end
@@ -199,7 +171,7 @@ static void $(helper)_by_tiles(const $(names.weights) *weights,$(period and " co
 //$ else
         const uint32_t *left = w + $(first) * $(of.panel_words), *right = left + $(of.panel_words);
 //$ end
-//$ local i, whole = "            ", tile == 16 * groups
+//$ local whole = tile == 16 * groups
 //$ -- Pieces of work on a block at most; the table behind those whose outputs it completes.
 //$ local most = parts + groups * ((at_once * panel + shape.tau - 1) // shape.tau)
 //$ local slots = most > 2 * steps and parts or most > steps and parts // 2 or 1 -- for work in a step, between products
@@ -208,90 +180,77 @@ static void $(helper)_by_tiles(const $(names.weights) *weights,$(period and " co
 //$     ends = "panel + " .. at_once .. " < " .. of.panels .. " ? " .. ends .. " : " .. shape.h
 //$ end
         for (size_t tile = 0; tile < tiles; ++tile)$(whole and " {" or "")
-//$ if not whole then
-            for (size_t token = 0; token < $(tile); token += $(16 * groups)) {
-//$     i = i .. "    "
-//$ end
+            for (size_t token = 0; token < $(tile); token += $(16 * groups)) { //$ if not whole
 //$ local to = "y + tile * " .. kernels.projection.y_step .. " + " .. first .. " * " .. panel * tile
 //$ local function of_token(base, at) return sum(whole and base or base .. " + token", at) end
 //$ local from = "halves + tile * " .. tile * of.lines .. (whole and "" or " + token * " .. of.lines)
-$(i)const uint32_t *words = $(integers and of_token("integers + tile * " .. integers.pitch, 0) or from);
-$(i)$(helper)_block *block = &blocks[now];
-$(i)block->z = $(of_token("y + tile * " .. kernels.projection.y_step, 0));
-$(i)block->code = $(of_token("code + tile * " .. shape.slots * tile, 0));
-//$ if score.scored then
-$(i)block->score = $(of_token("score + tile * " .. shape.slots * tile, 0));
-//$ end
-$(i)block->first = panel * $(panel) / $(shape.tau);
-$(i)block->end = $(ends);
+            const uint32_t *words = $(integers and of_token("integers + tile * " .. integers.pitch, 0) or from);
+            $(helper)_block *block = &blocks[now];
+            block->z = $(of_token("y + tile * " .. kernels.projection.y_step, 0));
+            block->code = $(of_token("code + tile * " .. shape.slots * tile, 0));
+            block->score = $(of_token("score + tile * " .. shape.slots * tile, 0)); //$ if score.scored
+            block->first = panel * $(panel) / $(shape.tau);
+            block->end = $(ends);
 //$ for n = 0, parts - 1 do
 //$ local token, output = n // 2 * 16, n % 2 * panel
 //$ local part = "block->part[" .. n .. "]"
-//$ if integers and integers.starts then
-$(i)$(part).starts = $(of_token("starts + tile * " .. tile, token));
-//$ end
+            $(part).starts = $(of_token("starts + tile * " .. tile, token)); //$ if integers and integers.starts
 //$ if integers then
-$(i)$(part).units = $(of_token("units + tile * " .. integers.units_pitch, token));
-$(i)$(part).scales = $(sum("weights->" .. weights_of .. "_scales + " .. first .. " * " .. panel, output));
+            $(part).units = $(of_token("units + tile * " .. integers.units_pitch, token));
+            $(part).scales = $(sum("weights->" .. weights_of .. "_scales + " .. first .. " * " .. panel, output));
 //$ end
-$(i)$(part).bias = $(sum("weights->projection_bias + " .. first .. " * " .. panel, output));
+            $(part).bias = $(sum("weights->projection_bias + " .. first .. " * " .. panel, output));
 //$ if period then
 //$ local row = "(" .. sum(first .. " * " .. panel, output) .. ")" .. (period == shape.bits and "" or " % " .. period)
 //$ local x_at = of_token("x + tile * " .. x_step, token) .. " + " .. row .. " * " .. tile
-$(i)$(part).x = $(some_apart and row .. " < " .. shape.d .. " ? " .. x_at .. " : NULL" or x_at);
-//$ if residual == "vector" then
-$(i)$(part).residual = weights->residual + $(row);
+            $(part).x = $(some_apart and row .. " < " .. shape.d .. " ? " .. x_at .. " : NULL" or x_at);
+            $(part).residual = weights->residual + $(row); //$ if residual == "vector"
 //$ end
+            $(part).y = $(of_token(to, output * tile + token));
 //$ end
-$(i)$(part).y = $(of_token(to, output * tile + token));
-//$ end
-//$ for n = 0, parts * tiles_of_sums - 1 do
-$(i)$(isa.tile_zero(n));
-//$ end
-$(i)for (size_t k = 0; k < $(of.lines); k += $(depth)) {
+            $(isa.tile_zero(n)); //$ for n = 0, parts * tiles_of_sums - 1
+            for (size_t k = 0; k < $(of.lines); k += $(depth)) {
 //$ if not splits and isa.prefetch_l2 then
-$(i)    if (tile == 0 && panel + 4 <= $(of.panels)) /* the next panels come from L3 */
-$(i)        for (size_t n = 0; n < 256; n += 16) {
-$(i)            $(isa.prefetch_l2("left", "k * 16 + " .. 2 * of.panel_words .. " + n"));
-$(i)            $(isa.prefetch_l2("right", "k * 16 + " .. 2 * of.panel_words .. " + n"));
-$(i)        }
+                if (tile == 0 && panel + 4 <= $(of.panels)) /* the next panels come from L3 */
+                    for (size_t n = 0; n < 256; n += 16) {
+                        $(isa.prefetch_l2("left", "k * 16 + " .. 2 * of.panel_words .. " + n"));
+                        $(isa.prefetch_l2("right", "k * 16 + " .. 2 * of.panel_words .. " + n"));
+                    }
 //$ end
 //$ if splits then
-$(i)    $(isa.tile_load(4, "words", "k * " .. tile, 4 * tile));
-$(i)    $(isa.tile_load(5, "words", "(k + 16) * " .. tile, 4 * tile));
-$(i)    $(isa.tile_load(6, "bytes", "k * " .. panel, 4 * panel));
-$(i)    $(isa.tile_load(7, "bytes", "(k + 16) * " .. panel, 4 * panel));
-$(i)    $(isa.tile_dot_signed(0, 4, 6));
-$(i)    $(isa.tile_dot_i8(1, 4, 7));
-$(i)    $(isa.tile_dot_u8(1, 5, 6));
-$(i)    $(isa.tile_dot_unsigned(2, 5, 7));
+                $(isa.tile_load(4, "words", "k * " .. tile, 4 * tile));
+                $(isa.tile_load(5, "words", "(k + 16) * " .. tile, 4 * tile));
+                $(isa.tile_load(6, "bytes", "k * " .. panel, 4 * panel));
+                $(isa.tile_load(7, "bytes", "(k + 16) * " .. panel, 4 * panel));
+                $(isa.tile_dot_signed(0, 4, 6));
+                $(isa.tile_dot_i8(1, 4, 7));
+                $(isa.tile_dot_u8(1, 5, 6));
+                $(isa.tile_dot_unsigned(2, 5, 7));
 //$ else
 //$ for group = 0, groups - 1 do
 //$ local at = integers and sum("k * " .. tile, group * 16) or sum("k", group * 16 * of.lines)
-$(i)    $(isa.tile_load(4 + group, "words", at, 4 * (integers and tile or of.lines)));
+                $(isa.tile_load(4 + group, "words", at, 4 * (integers and tile or of.lines)));
 //$ end
-$(i)    $(isa.tile_load(6, "left", "k * " .. panel, 4 * panel));
-$(i)    $(isa.tile_load(7, "right", "k * " .. width, width == panel and 4 * panel or "4 * width"));
+                $(isa.tile_load(6, "left", "k * " .. panel, 4 * panel));
+                $(isa.tile_load(7, "right", "k * " .. width, width == panel and 4 * panel or "4 * width"));
 //$ for n = 0, parts - 1 do
-$(i)    $(isa[of.word](n, 4 + n // 2, 6 + n % 2));
+                $(isa[of.word](n, 4 + n // 2, 6 + n % 2));
 //$ if (n + 1) % (parts // slots) == 0 then
-$(i)    for (size_t n = 0; n < $((most + slots * steps - 1) // (slots * steps)) && done < pieces; ++n, ++done)
-$(i)        $(work);
+                for (size_t n = 0; n < $((most + slots * steps - 1) // (slots * steps)) && done < pieces; ++n, ++done)
+                    $(work);
 //$ end
 //$ end
 //$ end
 //$ if splits then
-$(i)    for (size_t n = 0; n < $((most + steps - 1) // steps) && done < pieces; ++n, ++done)
-$(i)        $(work);
+                for (size_t n = 0; n < $((most + steps - 1) // steps) && done < pieces; ++n, ++done)
+                    $(work);
 //$ end
-$(i)}
-//$ for n = 0, parts * tiles_of_sums - 1 do
-$(i)$(isa.tile_store(n, "sums[now]", n * 16, 64));
-//$ end
-$(i)done = 0;
-$(i)pieces = $(parts) + $(groups) * (block->end - block->first);
-$(i)now = 1 - now;
-$(i:sub(5))}
+            }
+            $(isa.tile_store(n, "sums[now]", n * 16, 64)); //$ for n = 0, parts * tiles_of_sums - 1
+            done = 0;
+            pieces = $(parts) + $(groups) * (block->end - block->first);
+            now = 1 - now;
+        }
     }
     $(isa.tile_release());
     for (; done < pieces; ++done)

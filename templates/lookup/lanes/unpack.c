@@ -2,11 +2,11 @@
 //$ local rows, storage = projection.word.rows, projection.word.storage
 //$ for _, unpack in ipairs(unpacks) do
 //$ local width = unpack.width
-//$ local function part(i, name, at, partial)
-$(i)const $(isa.index) $(name) = $(partial > 0 and isa.load_words_partial("words", at, partial) or isa.load_words("words", at));
+//$ local function part(name, at, partial)
+            const $(isa.index) $(name) = $(partial > 0 and isa.load_words_partial("words", at, partial) or isa.load_words("words", at));
 //$     for row, value in ipairs(isa["unpack_" .. projection.name](name)) do
 //$         local to = sum(at, (row - 1) * width)
-$(i)$(partial > 0 and isa.store_partial("unpacked", to, partial, value) or isa.store_unaligned("unpacked", to, value));
+            $(partial > 0 and isa.store_partial("unpacked", to, partial, value) or isa.store_unaligned("unpacked", to, value));
 //$     end
 //$ end
 
@@ -18,17 +18,15 @@ static void $(helper)_unpack_$(width)(const $(storage) *restrict words, size_t k
     for (size_t k_pair = 0; k_pair < k_pairs; ++k_pair, words += $(width), unpacked += $(rows * width)) {
 //$ if unpack.whole > lanes then
         for (size_t i = 0; i < $(unpack.whole); $(lanes == 1 and "++i" or "i += " .. lanes)) {
-//$         part("            ", "word", "i", 0)
+//$         part("word", "i", 0)
         }
 //$ elseif unpack.whole > 0 then
-//$     part("        ", "word", 0, 0)
+//$     part("word", 0, 0)
 //$ end
 //$ if unpack.partial > 0 then
-//$     part("        ", "rest", unpack.whole, unpack.partial)
+//$     part("rest", unpack.whole, unpack.partial)
 //$ end
     }
 }
 //$ end
-//$ for _, block in ipairs(blocks) do
-$(include("templates/lookup/lanes/panels.c", { of = block }))
-//$ end
+$(include("templates/lookup/lanes/panels.c", { of = block })) //$ for _, block in ipairs(blocks)

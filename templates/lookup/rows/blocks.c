@@ -14,7 +14,6 @@
 static void $(name)(const $(integers and word or "float") *restrict x, size_t x_step, const $(word) *restrict w,
     $(parameters)float *restrict y, size_t y_step, size_t tokens$(of.counted and ", size_t blocks" or ""))
 {
-//$ local i = of.counted and "        " or "    "
 //$ if of.counted then
 //$     local along = of.x_stride > 0 and ", x += " .. of.x_stride .. (starts and ", ++units, ++starts" or "") or ""
 //$     local outputs = (integers and ", scales += " .. of.outputs or "") .. ", y += " .. of.outputs
@@ -28,17 +27,15 @@ static void $(name)(const $(integers and word or "float") *restrict x, size_t x_
 //$     end
     for (size_t block = 0; block < blocks; $(steps)) {
 //$ end
-$(i)size_t token = 0;
+        size_t token = 0;
 //$ for _, together in ipairs(token_counts) do
 //$     if together > 1 then
-$(i)for (; token + $(together) <= tokens; token += $(together))
-$(i)    $(name)_by_$(together)(x + token * x_step, x_step, w, $(factors_at)y + token * y_step, y_step);
+        for (; token + $(together) <= tokens; token += $(together))
+            $(name)_by_$(together)(x + token * x_step, x_step, w, $(factors_at)y + token * y_step, y_step);
 //$     else
-$(i)for (; token < tokens; ++token)
-$(i)    $(name)_by_1(x + token * x_step, w, $(factors_at)y + token * y_step);
+        for (; token < tokens; ++token)
+            $(name)_by_1(x + token * x_step, w, $(factors_at)y + token * y_step);
 //$     end
 //$ end
-//$ if of.counted then
-    }
-//$ end
+    } //$ if of.counted
 }

@@ -1,5 +1,5 @@
 //$ takes isa, prologue, symbol, lanes, eps, one_over_d
-//$ lines("", prologue)
+//$ lines(prologue)
 
 /* LayerNorm of one token without gain and offset, which are folded into the projection:
 
@@ -16,8 +16,8 @@ void $(symbol)(const float *restrict x, float *restrict normalised)
 //$ if lanes == 1 then return start == "0.0f" and vector or start .. " + " .. vector .. factor end
     $(isa.store_unaligned("lane", 0, vector));
     float $(name) = $(start);
-//$ loop("    ", "i", 0, lanes, 1, function(i, at)
-$(i)$(name) += lane[$(at)]$(factor);
+//$ loop("i", 0, lanes, 1, function(at)
+        $(name) += lane[$(at)]$(factor);
 //$ end)
 //$ return name
 //$ end
@@ -27,12 +27,10 @@ $(i)$(name) += lane[$(at)]$(factor);
 //$ end
 //$ if whole > 0 then
     $(isa.vector) sums = $(isa.zero());
-//$ loop("    ", "i", 0, whole, lanes, function(i, at)
-$(i)sums = $(isa.add("sums", isa.load_unaligned("x", at)));
+//$ loop("i", 0, whole, lanes, function(at)
+        sums = $(isa.add("sums", isa.load_unaligned("x", at)));
 //$ end)
-//$ if rest > 0 then
-    sums = $(isa.add("sums", isa.load_partial("x", whole, rest)));
-//$ end
+    sums = $(isa.add("sums", isa.load_partial("x", whole, rest))); //$ if rest > 0
 //$ else
     const $(isa.vector) sums = $(isa.load_partial("x", 0, rest));
 //$ end
@@ -42,10 +40,10 @@ $(i)sums = $(isa.add("sums", isa.load_unaligned("x", at)));
     $(isa.vector) squares = $(isa.zero());
     $(isa.vector) rests = $(isa.zero()); /* what rounding left out of the mean */
 //$ local centred = isa.lanes == whole and "first" or "centred"
-//$ loop("    ", "i", 0, whole, lanes, function(i, at)
-$(i)const $(isa.vector) $(centred) = $(isa.sub(isa.load_unaligned("x", at), "mean"));
-$(i)squares = $(isa.fma(centred, centred, "squares"));
-$(i)rests = $(isa.add("rests", centred));
+//$ loop("i", 0, whole, lanes, function(at)
+        const $(isa.vector) $(centred) = $(isa.sub(isa.load_unaligned("x", at), "mean"));
+        squares = $(isa.fma(centred, centred, "squares"));
+        rests = $(isa.add("rests", centred));
 //$ end)
 //$ if rest > 0 then
     $(isa.store_unaligned("lane", 0, "mean"));
@@ -60,12 +58,10 @@ $(i)rests = $(isa.add("rests", centred));
     const $(isa.vector) shift = $(isa.broadcast(left .. " * " .. one_over_d));
     const $(isa.vector) gain = $(isa.reciprocal_root("padded"));
 
-//$ loop("    ", "i", 0, whole, lanes, function(i, at)
-//$ if centred == "centred" then
-$(i)const $(isa.vector) centred = $(isa.sub(isa.load_unaligned("x", at), "mean"));
-//$ end
-$(i)const $(isa.vector) exact = $(isa.sub(centred, "shift"));
-$(i)$(isa.store_unaligned("normalised", at, isa.mul("exact", "gain")));
+//$ loop("i", 0, whole, lanes, function(at)
+        const $(isa.vector) centred = $(isa.sub(isa.load_unaligned("x", at), "mean")); //$ if centred == "centred"
+        const $(isa.vector) exact = $(isa.sub(centred, "shift"));
+        $(isa.store_unaligned("normalised", at, isa.mul("exact", "gain")));
 //$ end)
 //$ if rest > 0 then
     const $(isa.vector) last_exact = $(isa.sub("last", "shift"));

@@ -2,39 +2,33 @@
 //$ takes barriers, weights_text
 //$ local function x_at(t, row) return "x[" .. (t == 0 and row or sum(t == 1 and "x_step" or t .. " * x_step", row)) .. "]" end
 //$ -- Adds the products of one input.
-//$ local function add_input(i, vectors, tokens, k, x_k)
-//$     for n, vector in ipairs(vectors) do
-$(i)const $(isa.vector) w$(n - 1) = $(load_weights(vector, k));
-//$     end
+//$ local function add_input(vectors, tokens, k, x_k)
+    const $(isa.vector) w$(n - 1) = $(load_weights(vector, k)); //$ for n, vector in ipairs(vectors)
 //$     for t = 0, tokens - 1 do
-$(i)const $(isa.vector) x$(t) = $(isa.broadcast(x_at(t, x_k)));
-//$         for n = 0, #vectors - 1 do
-$(i)y$(t)_$(n) = $(isa.fma("x" .. t, "w" .. n, "y" .. t .. "_" .. n));
-//$         end
+    const $(isa.vector) x$(t) = $(isa.broadcast(x_at(t, x_k)));
+    y$(t)_$(n) = $(isa.fma("x" .. t, "w" .. n, "y" .. t .. "_" .. n)); //$ for n = 0, #vectors - 1
 //$     end
 //$ end
 //$ -- Adds the products of the inputs that share word number `k`. Words are loaded last: they take registers.
-//$ local function add_word(i, vectors, tokens, k, inputs)
+//$ local function add_word(vectors, tokens, k, inputs)
 //$     for part, input in ipairs(inputs) do
-//$         for t = 0, tokens - 1 do
-$(i)const $(isa.vector) x$(t)_$(part - 1) = $(isa.broadcast(x_at(t, input)));
-//$         end
+            const $(isa.vector) x$(t)_$(part - 1) = $(isa.broadcast(x_at(t, input))); //$ for t = 0, tokens - 1
 //$     end
 //$     for n, vector in ipairs(vectors) do
 //$         local parts = unpack("words" .. n - 1)
 //$         local kept = barriers { "words" .. n - 1 }
-$(i)$(#kept > 0 and "" or "const ")$(isa.index) words$(n - 1) = $(load_words(vector, k));
-//$         lines(i, kept)
+            $(#kept > 0 and "" or "const ")$(isa.index) words$(n - 1) = $(load_words(vector, k));
+//$         lines(kept)
 //$         for part = 0, #inputs - 1 do
-$(i)const $(isa.vector) w$(n - 1)_$(part) = $(parts[part + 1]);
+            const $(isa.vector) w$(n - 1)_$(part) = $(parts[part + 1]);
 //$             for t = 0, tokens - 1 do
-$(i)y$(t)_$(n - 1) = $(isa.fma("x" .. t .. "_" .. part, "w" .. n - 1 .. "_" .. part, "y" .. t .. "_" .. n - 1));
+            y$(t)_$(n - 1) = $(isa.fma("x" .. t .. "_" .. part, "w" .. n - 1 .. "_" .. part, "y" .. t .. "_" .. n - 1));
 //$             end
 //$         end
 //$     end
 //$ end
-//$ local function add(i, vectors, tokens, k, inputs)
-//$     if unpack then add_word(i, vectors, tokens, k, inputs) else add_input(i, vectors, tokens, k, inputs[1]) end
+//$ local function add(vectors, tokens, k, inputs)
+//$     if unpack then add_word(vectors, tokens, k, inputs) else add_input(vectors, tokens, k, inputs[1]) end
 //$ end
 //$ for _, block in ipairs(blocks) do
 //$ for _, together in ipairs(token_counts) do
@@ -51,42 +45,34 @@ static inline void $(helper)_$(block.name)_by_$(together)(const float *restrict 
 {
 //$ local strips = block.strips[together]
 //$ for _, strip in ipairs(strips) do
-//$ local i = strip.count > 1 and "        " or "    "
-//$ local inner = i
 //$ if strip.count > 1 then
     for (size_t strip = 0; strip < $(strip.count); ++strip, w += $(strip.w_step), y += $(strip.y_step)) {
 //$ elseif #strips > 1 then
     {
-//$ i, inner = "        ", "        "
 //$ end
 //$ for t = 0, together - 1 do
-//$ lines(i, zeros(t, #strip.vectors))
+//$ lines(zeros(t, #strip.vectors))
 //$ end
-//$ if block.folds > 1 then
-$(i)for (size_t fold = 0; fold < $(block.folds); ++fold)
-//$ inner = i .. "    "
-//$ end
-//$ loop(inner, counter, 0, block.k_pairs, 1, function(i, k)
+        for (size_t fold = 0; fold < $(block.folds); ++fold) //$ if block.folds > 1
+//$ loop(counter, 0, block.k_pairs, 1, function(k)
 //$ if block.folds == 1 then
-//$ add(i, strip.vectors, together, k, x_inputs(0, k))
+//$ add(strip.vectors, together, k, x_inputs(0, k))
 //$ else
 //$ local word = sum(times("fold", block.k_pairs), k)
-//$ add(i, strip.vectors, together, k == 0 and word or "(" .. word .. ")", x_inputs("fold * " .. block.fold_gap, k))
+//$ add(strip.vectors, together, k == 0 and word or "(" .. word .. ")", x_inputs("fold * " .. block.fold_gap, k))
 //$ end
 //$ end, { block = block.folds > 1 or #block.last_rows > 0 })
 //$ if #block.last_rows > 0 then
-//$ add(inner, strip.vectors, together, block.k_pairs, block.last_rows)
+//$ add(strip.vectors, together, block.k_pairs, block.last_rows)
 //$ end
 //$ for t = 0, together - 1 do
 //$ for n, vector in ipairs(strip.vectors) do
 //$ local at = t == 0 and vector.y or sum(t == 1 and "y_step" or t .. " * y_step", vector.y)
 //$ local name = "y" .. t .. "_" .. n - 1
-$(i)$(vector.partial and isa.store_partial("y", at, vector.floats, name) or isa.store_unaligned("y", at, name));
+        $(vector.partial and isa.store_partial("y", at, vector.floats, name) or isa.store_unaligned("y", at, name));
 //$ end
 //$ end
-//$ if strip.count > 1 or #strips > 1 then
-    }
-//$ end
+    } //$ if strip.count > 1 or #strips > 1
 //$ end
 }
 //$ end

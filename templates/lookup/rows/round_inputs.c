@@ -11,16 +11,16 @@
 //$ end
 //$ -- What ends the names of the variables for the floats from `at` on.
 //$ local function number(at) return (at == "i" or at == 0) and "" or at end
-//$ local function measure(i, at, n)
+//$ local function measure(at, n)
 //$     local v, magnitude = "v" .. number(at), "magnitude" .. number(at)
 //$     if isa.max_magnitude then
-$(i)max = $(isa.max_magnitude("max", some(at, n)));
+        max = $(isa.max_magnitude("max", some(at, n)));
 //$         return
 //$     end
-$(i)const $(isa.vector) $(v) = $(some(at, n));
-$(i)const $(isa.vector) $(magnitude) = $(isa.abs(v));
-$(i)max = $(isa.max("max", magnitude));
-$(i)finite = $(isa.fma(isa.zero(), v, "finite"));
+        const $(isa.vector) $(v) = $(some(at, n));
+        const $(isa.vector) $(magnitude) = $(isa.abs(v));
+        max = $(isa.max("max", magnitude));
+        finite = $(isa.fma(isa.zero(), v, "finite"));
 //$ end
 //$ local function measure_all()
 //$ if isa.max_magnitude then
@@ -28,11 +28,11 @@ $(i)finite = $(isa.fma(isa.zero(), v, "finite"));
 //$ else
     $(isa.vector) max = $(isa.zero()), finite = $(isa.zero());
 //$ end
-//$ loop("    ", "i", 0, rows - rows % lanes, lanes, function(i, at)
-//$ measure(i, at, lanes)
+//$ loop("i", 0, rows - rows % lanes, lanes, function(at)
+//$ measure(at, lanes)
 //$ end)
 //$ if rows % lanes > 0 then
-//$ measure("    ", rows - rows % lanes, rows % lanes)
+//$ measure(rows - rows % lanes, rows % lanes)
 //$ end
 //$ end
 //$ -- Who has measured inputs before calls a function of its own.
@@ -42,9 +42,7 @@ $(i)finite = $(isa.fma(isa.zero(), v, "finite"));
 /* The $(plural(rows, "input")) x of a token's block as 8-bit integers, four to a word: multiples of the unit that it
    returns, 1/$(levels) of the largest. A NaN or an infinity makes the unit NaN; inputs that are all below 1e-34 count
    as zeros.
-//$ if measured then
-   max    their largest magnitudes, the bits of floats
-//$ end
+   max    their largest magnitudes, the bits of floats //$ if measured
    start  -$(word.offset) times the sum of the integers: weights are $(word.offset) too large */
 //$ else
 /* The $(plural(rows, "input")) of a token as 16-bit integers, two to a word: multiples of the unit that it returns,
@@ -57,37 +55,35 @@ static inline float $(helper)_round_$(measured and "measured_" or starts and "bl
 {
 //$ if not measured then measure_all() end
 //$ if isa.max_magnitude then
-//$ float_after("    ", "largest", isa.reduce_magnitudes("max"))
+//$ float_after("largest", isa.reduce_magnitudes("max"))
 //$ else
-//$ float_after("    ", "largest", isa.reduce("max", "max"))
-//$ float_after("    ", "exact", isa.reduce("finite", "add"))
+//$ float_after("largest", isa.reduce("max", "max"))
+//$ float_after("exact", isa.reduce("finite", "add"))
 //$ end
     const float scale = largest > 1e-34f ? $(levels).0f / largest : 0.0f;
     const $(isa.vector) inverse = $(isa.broadcast("scale"));
-//$ if starts then
-    $(isa.index) total = $(isa.index_zero());
-//$ end
-//$ local function words(i, at, n)
+    $(isa.index) total = $(isa.index_zero()); //$ if starts
+//$ local function words(at, n)
 //$     local parts = {}
 //$     for part, name in ipairs(per_word == 2 and { "low", "high" } or { "first", "second", "third", "fourth" }) do
 //$         local before = (part - 1) * lanes
 //$         parts[part] = name .. number(at)
-$(i)const $(isa.vector) $(parts[part]) = $(isa.mul(some(sum(at, before), n - before), "inverse"));
+        const $(isa.vector) $(parts[part]) = $(isa.mul(some(sum(at, before), n - before), "inverse"));
 //$     end
 //$     local place = at == "i" and "i / " .. per_word or at // per_word
-$(i)$(store_inputs("integers", place, parts));
+        $(store_inputs("integers", place, parts));
 //$     if starts then
-$(i)total = $(dot_inputs("total", isa.index_broadcast("0x01010101u"), isa.load_words("integers", place)));
+        total = $(dot_inputs("total", isa.index_broadcast("0x01010101u"), isa.load_words("integers", place)));
 //$     end
 //$ end
-//$ loop("    ", "i", 0, whole, vectors, function(i, at)
-//$ words(i, at, vectors)
+//$ loop("i", 0, whole, vectors, function(at)
+//$ words(at, vectors)
 //$ end)
 //$ if rest > 0 then
-//$ words("    ", whole, rest)
+//$ words(whole, rest)
 //$ end
 //$ if starts then
-//$ float_after("    ", "sum", isa.reduce(isa.float_of("total"), "add"))
+//$ float_after("sum", isa.reduce(isa.float_of("total"), "add"))
     *start = (uint32_t) (-$(word.offset) * (int32_t) sum);
 //$ end
     return largest * (1.0f / $(levels).0f) + $(isa.max_magnitude and "0.0f * largest" or "exact");
@@ -130,9 +126,7 @@ static void $(helper)_round_$(together)_blocks_$(block)(const float *restrict x,
 //$ end
     }
 //$ local steps, largest = isa.largest_of(maxima)
-//$ for _, step in ipairs(steps) do
-    const $(isa.index) $(step.name) = $(step.value);
-//$ end
+    const $(isa.index) $(step.name) = $(step.value); //$ for _, step in ipairs(steps)
     const $(isa.vector) largest = $(largest);
 //$ local inverses = isa.div(isa.broadcast(levels .. ".0f"), "largest")
     const $(isa.vector) some = $(isa.select(isa.less(isa.broadcast("1e-34f"), "largest"), inverses, isa.zero()));
@@ -143,13 +137,13 @@ static void $(helper)_round_$(together)_blocks_$(block)(const float *restrict x,
 
     for (size_t block = 0; block < $(together); ++block) {
         const $(isa.vector) inverse = $(isa.broadcast("scales[block]"));
-//$ loop("        ", "i", 0, block, per_word * lanes, function(i, at)
+//$ loop("i", 0, block, per_word * lanes, function(at)
 //$ local parts = {}
 //$ for part, name in ipairs { "first", "second", "third", "fourth" } do
 //$ parts[part] = name
-$(i)const $(isa.vector) $(name) = $(isa.mul(isa.load_unaligned("x", sum("block * " .. block, sum(at, (part - 1) * lanes))), "inverse"));
+        const $(isa.vector) $(name) = $(isa.mul(isa.load_unaligned("x", sum("block * " .. block, sum(at, (part - 1) * lanes))), "inverse"));
 //$ end
-$(i)$(store_inputs("integers", sum("block * " .. words, at == "i" and "i / " .. per_word or 0), parts));
+            $(store_inputs("integers", sum("block * " .. words, at == "i" and "i / " .. per_word or 0), parts));
 //$ end)
     }
 
@@ -160,9 +154,7 @@ $(i)$(store_inputs("integers", sum("block * " .. words, at == "i" and "i / " .. 
     const $(isa.index) $(name) = $(total);
 //$ end
 //$ local steps, total = isa.sums_of(sums)
-//$ for _, step in ipairs(steps) do
-    const $(isa.index) $(step.name) = $(step.value);
-//$ end
+    const $(isa.index) $(step.name) = $(step.value); //$ for _, step in ipairs(steps)
     $(isa.store_words_partial("starts", 0, together, isa.index_sub(isa.index_zero(), total)));
 }
 //$ end
@@ -175,13 +167,13 @@ static void $(helper)_round_$(rows)(const float *restrict x, float *restrict uni
 {
 //$ for _, run in ipairs(round_runs(rows)) do
 //$ local together = run.together
-//$ loop("    ", "block", run.first, run.first + run.count, together, function(i, at)
+//$ loop("block", run.first, run.first + run.count, together, function(at)
 //$ local function from(step) return at == "block" and "block * " .. step or at * step end
 //$ if together > 1 then
-$(i)$(helper)_round_$(together)_blocks_$(block)($(sum("x", from(block))), $(sum("units", at)),
-$(i)    $(sum("integers", from(words))), $(sum("starts", at)));
+        $(helper)_round_$(together)_blocks_$(block)($(sum("x", from(block))), $(sum("units", at)),
+            $(sum("integers", from(words))), $(sum("starts", at)));
 //$ else
-$(i)units[$(at)] = $(helper)_round_block_$(block)($(sum("x", from(block))), $(sum("integers", from(words))), $(sum("starts", at)));
+        units[$(at)] = $(helper)_round_block_$(block)($(sum("x", from(block))), $(sum("integers", from(words))), $(sum("starts", at)));
 //$ end
 //$ end)
 //$ end

@@ -14,9 +14,7 @@ static void $(helper)_add_$(name)(float *restrict z, $(inputs)const float *restr
 {
 //$ if by_tile then
     for (size_t row = 0; row < rows; ++row, z += $(tile)$(bypass and ", x += " .. tile or "")) {
-//$     if bypass then
-        const $(isa.vector) gain = $(isa.broadcast(vector and "residual[row]" or residual));
-//$     end
+        const $(isa.vector) gain = $(isa.broadcast(vector and "residual[row]" or residual)); //$ if bypass
         const $(isa.vector) offset = $(isa.broadcast("bias[row]"));
 //$     for n = 0, vectors - 1 do
 //$         local at, sums = n * isa.lanes, isa.add(isa.load("z", n * isa.lanes), "offset")

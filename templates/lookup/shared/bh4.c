@@ -4,20 +4,12 @@
 //$ takes x_alignment, z_rows, blocks_total
 //$ -- What the kernel works on, one after the other.
 //$ local item = kernels.layout == "rows" and "token" or "tile"
-//$ lines("", prologue)
-//$ if integers then
-$(include(parts.round))
-//$ end
+//$ lines(prologue)
+$(include(parts.round)) //$ if integers
 $(include(parts.product))
-//$ if #passes > 0 then
-$(include("templates/lookup/shared/butterfly.c"))
-//$ end
-//$ if adds_bias then
-$(include("templates/lookup/shared/add_bias.c", { bypass = false }))
-//$ end
-//$ if adds_residual then
-$(include("templates/lookup/shared/add_bias.c", { bypass = true }))
-//$ end
+$(include("templates/lookup/shared/butterfly.c")) //$ if #passes > 0
+$(include("templates/lookup/shared/add_bias.c", { bypass = false })) //$ if adds_bias
+$(include("templates/lookup/shared/add_bias.c", { bypass = true })) //$ if adds_residual
 
 /* BH4 projection of $(up_to) (LookupFFN, section "Efficient projection: BH4"):
    z = $(residual and "decay H W4 H W3 H W2 H W1 x + (1 - decay) x" or "H W4 H W3 H W2 H W1 x") + bias, H the Hadamard
@@ -27,9 +19,7 @@ $(include("templates/lookup/shared/add_bias.c", { bypass = true }))
    x        [$(item)s]$(projection_rows)$(lane_axis)$(x_text)
    $(kernels.projection.rows.b and "a, b" or "a   ")     [$(item)s][$(shape.padded)]$(lane_axis), overwritten
    z        [$(item)s][$(z_rows)]$(lane_axis), the first $(shape.bits == 1 and "row is" or shape.bits .. " rows are") the result
-//$ for _, buffer in ipairs(kernels.work) do
-   $((buffer.name .. "         "):sub(1, 9))$(buffer.text), overwritten
-//$ end
+   $((buffer.name .. "         "):sub(1, 9))$(buffer.text), overwritten //$ for _, buffer in ipairs(kernels.work)
    All 64-byte aligned$(x_alignment), none may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const float *restrict x,
     $(projection_parameters), size_t $(item)s)
@@ -45,9 +35,7 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ end
 //$ for _, group in ipairs(groups) do
 
-//$ local i = "    "
 //$ if group.count > 1 then
-//$     i = "        "
     for (size_t repeat = $(group.first); repeat < $(group.first + group.count); ++repeat,
         w += $(group.words)$(integers and ", scales += " .. 4 * shape.padded or "")) {
         float *y = z + repeat * $(shape.padded * tile);
@@ -58,114 +46,88 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ for _, stage in ipairs(group.stages) do
 //$ local source, target = stage.source, stage.target
 //$ if target == "z" then target = group.count > 1 and "y" or sum("z", group.z_at) end
-$(i)/* stage $(stage.number): $(stage.text) */
+    /* stage $(stage.number): $(stage.text) */
 //$ if stage.rows_first then
 //$ -- What follows `base` for the block at hand of product p: `at`, then `step` from block to block.
 //$ local function of_block(p, base, at, step) return p.count > 1 and sum(base, at) .. " + block * " .. step or sum(base, at) end
 //$ local function rounded(p, base, name) return of_block(p, base, p.rounded[name].at, p.rounded[name].block) end
-$(i)for (size_t tile = 0; tile < tiles; ++tile) {
+    for (size_t tile = 0; tile < tiles; ++tile) {
 //$ for _, p in ipairs(stage.products) do
-//$ local i = i .. "    "
 //$ local x = of_block(p, source, p.x_at, p.x_block) .. " + tile * " .. stage.x_step
 //$ local function of_fold(base, name) return rounded(p, base, name) .. (p.folds > 1 and " + fold * " .. p.rounded[name].fold or "") end
 //$ local to_units = of_fold("units", "units")
-//$ if p.count > 1 then
-$(i)for (size_t block = 0; block < $(p.count); ++block)$(p.folds == 1 and " {" or "")
-//$ i = i .. "    "
-//$ end
+        for (size_t block = 0; block < $(p.count); ++block)$(p.folds == 1 and " {" or "") //$ if p.count > 1
 //$ if p.folds > 1 then
-$(i)for (size_t fold = 0; fold < $(p.folds); ++fold) {
-//$ i = i .. "    "
+        for (size_t fold = 0; fold < $(p.folds); ++fold) {
 //$ x = x .. " + fold * " .. p.fold_step
 //$ end
 //$ if stage.maxima then
-$(i)$(helper)_units_of_maxima($(of_fold("maxima + tile * " .. integers.blocks * kernels.tile, "maxima")), $(to_units));
+        $(helper)_units_of_maxima($(of_fold("maxima + tile * " .. integers.blocks * kernels.tile, "maxima")), $(to_units));
 //$ else
-$(i)$(helper)_units_$(p.rows)($(x), $(to_units));
+        $(helper)_units_$(p.rows)($(x), $(to_units));
 //$ end
-$(i)$(helper)_round_$(p.rows)($(x), $(to_units), $(of_fold("integers", "integers")), $(of_fold("starts", "starts")));
-//$ if p.count > 1 or p.folds > 1 then
-$(i:sub(5))}
+        $(helper)_round_$(p.rows)($(x), $(to_units), $(of_fold("integers", "integers")), $(of_fold("starts", "starts")));
+    } //$ if p.count > 1 or p.folds > 1
 //$ end
-//$ end
-$(i)    for (size_t row = 0; row < $(shape.block); row += $(panel)) {
+        for (size_t row = 0; row < $(shape.block); row += $(panel)) {
 //$ for _, p in ipairs(stage.products) do
-//$ local i, block = i .. "        ", block_of(p)
-//$ if p.count > 1 then
-$(i)for (size_t block = 0; block < $(p.count); ++block)$(#block.full > 1 and " {" or "")
-//$ i = i .. "    "
-//$ end
+//$ local block = block_of(p)
+            for (size_t block = 0; block < $(p.count); ++block)$(#block.full > 1 and " {" or "") //$ if p.count > 1
 //$ for _, part in ipairs(block.full) do
-$(i)$(helper)_outputs_$(part.outputs)($(rounded(p, "integers", "integers")),
-$(i)    $(block.lines)$(folded and ", " .. p.folds .. ", " .. p.fold_gap or ""),
-$(i)    $(of_block(p, "w", p.offset + part.at, p.block_words)) + row * $(block.depth), $(panel),
-$(i)    $(of_block(p, "scales", p.scale_at + part.at, p.outputs)) + row,
-$(i)    $(rounded(p, "units", "units")), $(rounded(p, "starts", "starts")),
-$(i)    $(of_block(p, target, p.y_at + part.at * kernels.tile, p.y_block)) + row * $(kernels.tile) + tile * $(stage.y_step));
+            $(helper)_outputs_$(part.outputs)($(rounded(p, "integers", "integers")),
+                $(block.lines)$(folded and ", " .. p.folds .. ", " .. p.fold_gap or ""),
+                $(of_block(p, "w", p.offset + part.at, p.block_words)) + row * $(block.depth), $(panel),
+                $(of_block(p, "scales", p.scale_at + part.at, p.outputs)) + row,
+                $(rounded(p, "units", "units")), $(rounded(p, "starts", "starts")),
+                $(of_block(p, target, p.y_at + part.at * kernels.tile, p.y_block)) + row * $(kernels.tile) + tile * $(stage.y_step));
 //$ end
-//$ if p.count > 1 and #block.full > 1 then
-$(i:sub(5))}
-//$ end
+        } //$ if p.count > 1 and #block.full > 1
 //$ end
 //$ for _, pass in ipairs(stage.steps) do
-$(i)        $(helper)_$(pass.name)($(target) + tile * $(stage.y_step)$(pass_arguments(pass, group)));
+            $(helper)_$(pass.name)($(target) + tile * $(stage.y_step)$(pass_arguments(pass, group)));
 //$ end
-$(i)    }
-$(i)}
+        }
+    }
 //$ else
 //$ if integers and kernels.layout == "rows" then
-$(i)for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))
-$(i)    $(round(source, stage.x_step, stage.inputs));
+    for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))
+        $(round(source, stage.x_step, stage.inputs));
 //$ elseif measure and stage.unit_place == 1 and not stage.measured then
-$(i)for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))
-$(i)    $(measure(source, stage.x_step, stage.inputs, stage.unit_place));
+    for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))
+        $(measure(source, stage.x_step, stage.inputs, stage.unit_place));
 //$ end
 //$ for _, p in ipairs(stage.products) do
 //$ local looped, before = p.count > 1 and not blocks_argument, unpacked and "unpacked, " or ""
 //$ local function block(base, at, step) return looped and base .. " + block * " .. step or sum(base, at) end
-//$ local i, x, x_step = i, block(source, p.x_at, p.x_block), stage.x_step
+//$ local x, x_step = block(source, p.x_at, p.x_block), stage.x_step
 //$ local rounded = integers and kernels.layout == "lanes"
-//$ if looped then
-$(i)for (size_t block = 0; block < $(p.count); ++block)$(rounded and " {" or "")
-//$     i = i .. "    "
-//$ end
+    for (size_t block = 0; block < $(p.count); ++block)$(rounded and " {" or "") //$ if looped
 //$ if integers then
 //$     local place = measure and stage.units_at or not rounded and integers.starts and p.first_block or 0
 //$     before = sum("scales", p.scale_at) .. (looped and " + block * " .. p.outputs or "") .. ", "
 //$         .. sum("units", place) .. ", " .. (integers.starts and sum("starts", place) .. ", " or "")
 //$     if rounded then
-$(i)for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))$(rows_first and p.folds == 1 and " {" or "")
-//$         local i, fold_step = i .. "    ", p.folds > 1 and p.fold_step or nil
-//$         if fold_step then
-$(i)for (size_t fold = 0; fold < $(p.folds); ++fold)$(rows_first and " {" or "")
-//$             i = i .. "    "
-//$         end
-//$         if rows_first then
-$(i)$(find_units(x, x_step, p.rows, fold_step));
-//$         end
-$(i)$(round(x, x_step, p.rows, stage.unit_place, fold_step));
-//$         if rows_first then
-$(i:sub(5))}
-//$         end
+    for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))$(rows_first and p.folds == 1 and " {" or "")
+//$         local fold_step = p.folds > 1 and p.fold_step or nil
+        for (size_t fold = 0; fold < $(p.folds); ++fold)$(rows_first and " {" or "") //$ if fold_step
+        $(find_units(x, x_step, p.rows, fold_step)); //$ if rows_first
+        $(round(x, x_step, p.rows, stage.unit_place, fold_step));
+    } //$ if rows_first
 //$         x, x_step = "integers", integers.pitch
 //$     else
 //$         x, x_step = sum("integers", p.integers_at), integers.pitch
 //$     end
 //$ end
-$(i)$(helper)_$(p.name)($(x), $(x_step), $(sum("w", p.offset))$(looped and " + block * " .. p.block_words or ""),
-$(i)    $(before)$(block(target, p.y_at, p.y_block)), $(stage.y_step), $(item)s$(blocks_argument and blocks_argument(p) or ""));
-//$ if looped and rounded then
-$(i:sub(5))}
-//$ end
+    $(helper)_$(p.name)($(x), $(x_step), $(sum("w", p.offset))$(looped and " + block * " .. p.block_words or ""),
+        $(before)$(block(target, p.y_at, p.y_block)), $(stage.y_step), $(item)s$(blocks_argument and blocks_argument(p) or ""));
+} //$ if looped and rounded
 //$ end
 //$ if #stage.steps > 0 then
-$(i)for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))$(#stage.steps > 1 and " {" or "")
+    for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))$(#stage.steps > 1 and " {" or "")
 //$ for _, pass in ipairs(stage.steps) do
-$(i)    $(helper)_$(pass.name)($(target) + $(item) * $(stage.y_step)$(pass_arguments(pass, group)));
+        $(helper)_$(pass.name)($(target) + $(item) * $(stage.y_step)$(pass_arguments(pass, group)));
 //$ end
-//$ if #stage.steps > 1 then
-$(i)}
-//$ end
+    } //$ if #stage.steps > 1
 //$ end
 //$ end
 //$ if stage.number < 4 then
@@ -176,9 +138,7 @@ $(i)}
     }
 //$ elseif group.after > 0 then
     w += $(group.after);
-//$ if integers then
-    scales += $(4 * shape.padded);
-//$ end
+    scales += $(4 * shape.padded); //$ if integers
 //$ end
 //$ end
 //$ if adds_residual or adds_bias then

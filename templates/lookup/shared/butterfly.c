@@ -26,12 +26,12 @@
 //$     end
 //$     return false
 //$ end
-//$ local function transform(i, segment, at, row)
+//$ local function transform(segment, at, row)
 //$     for wire = 0, segment.live - 1 do
-$(i)const $(isa.vector) v$(wire) = $(isa.load("v", sum(at, wire * pass.stride * tile)));
+    const $(isa.vector) v$(wire) = $(isa.load("v", sum(at, wire * pass.stride * tile)));
 //$     end
 //$     for _, node in ipairs(segment.network.operations) do
-$(i)const $(isa.vector) $(node.name) = $(isa[node.op](node.left, node.right));
+    const $(isa.vector) $(node.name) = $(isa[node.op](node.left, node.right));
 //$     end
 //$     for wire, result in ipairs(segment.network.results) do
 //$         local first = (wire - 1) * pass.stride
@@ -43,7 +43,7 @@ $(i)const $(isa.vector) $(node.name) = $(isa[node.op](node.left, node.right));
 //$                     isa.load("x", sum(at, first * tile)), result)
 //$             end
 //$         end
-$(i)$(isa.store("v", sum(at, first * tile), result));
+    $(isa.store("v", sum(at, first * tile), result));
 //$     end
 //$ end
 //$ if (pass.measures or pass.panel or rows) and lanes > 1 then
@@ -53,7 +53,7 @@ $(i)$(isa.store("v", sum(at, first * tile), result));
 $(names.macro("INLINE")) void $(helper)_$(pass.name)_vector$(segment.suffix)($(values_type) *restrict v,
     size_t i$(vector_parameters == "" and "" or ", " .. vector_parameters)$(copies(segment) and ", " .. isa.vector .. " one" or ""))
 {
-//$         transform("    ", segment, "i", "row")
+//$         transform(segment, "i", "row")
 //$         if pass.measures then
 //$             local magnitudes = {}
 //$             for k, result in ipairs(segment.network.results) do magnitudes[k] = isa.abs(result) end
@@ -79,12 +79,8 @@ $(names.macro("INLINE")) void $(helper)_$(pass.name)_vector$(segment.suffix)($(v
 //$ local times_text = pass.groups > 1 and ", " .. pass.groups .. " times" or ""
 
 /* Hadamard transform over $(pass.radix) wires of $(rows_text), in place$(times_text).
-//$ if pass.live < pass.radix * pass.stride then
-   Rows from $(pass.live) on are zero: they are not read.
-//$ end
-//$ if pass.need < pass.radix * pass.stride then
-   Rows from $(pass.need) on are not needed: they are not written.
-//$ end
+   Rows from $(pass.live) on are zero: they are not read. //$ if pass.live < pass.radix * pass.stride
+   Rows from $(pass.need) on are not needed: they are not written. //$ if pass.need < pass.radix * pass.stride
 //$ if pass.measures then
    Then each token's units: the first output has every wire in it, and is not finite if one is not.
    units  [unit, inverse]$(lane_axis)
@@ -104,16 +100,9 @@ static void $(helper)_$(pass.name)($(values_type) *$(more ~= "" and "restrict " 
 //$ local one = values_type == "float" and "$hidden(1.0f)" or "$hidden_integer(1)"
     const $(isa.vector) one = $(isa.broadcast(one)); /* else its loop is a call of memcpy */
 //$ end
-//$ if pass.measures then
-//$     for n = 0, vectors - 1 do
-    $(isa.vector) max$(n) = $(isa.zero()), finite$(n) = $(isa.zero());
-//$     end
-//$ end
-//$ local inner = pass.groups > 1 and "        " or "    "
+    $(isa.vector) max$(n) = $(isa.zero()), finite$(n) = $(isa.zero()); //$ if pass.measures for n = 0, vectors - 1
 //$ local all, group = pass.radix * pass.stride, pass.groups > 1
-//$ if group then
-    for (size_t group = 0; group < $(pass.groups * all); group += $(all)) {
-//$ end
+    for (size_t group = 0; group < $(pass.groups * all); group += $(all)) { //$ if group
 //$ -- Row `row`, in the group at hand; where the floats of such a row begin.
 //$ local function row_of(row) return group and sum("group", row) or row end
 //$ local function floats_of(row)
@@ -121,75 +110,61 @@ static void $(helper)_$(pass.name)($(values_type) *$(more ~= "" and "restrict " 
 //$     return times(tile > 1 and row:find(" ", 1, true) and "(" .. row .. ")" or row, tile)
 //$ end
 //$ -- Rows from `row` on: those of a segment end where it does.
-//$ local function panel_rows(i, each)
-$(i)const size_t end = row + $(pass.panel);
-$(i)size_t at = row;
+//$ local function panel_rows(each)
+    const size_t end = row + $(pass.panel);
+    size_t at = row;
 //$     for n, segment in ipairs(pass.segments) do
-$(i)for (; at < end$(n < #pass.segments and " && at < " .. segment.to or ""); ++at)$(vectors > 1 and not pass.maxima and " {" or "")
-//$         each(i .. "    ", segment)
-//$         if vectors > 1 and not pass.maxima then
-$(i)}
-//$         end
+    for (; at < end$(n < #pass.segments and " && at < " .. segment.to or ""); ++at)$(vectors > 1 and not pass.maxima and " {" or "")
+//$         each(segment)
+    } //$ if vectors > 1 and not pass.maxima
 //$     end
 //$ end
 //$ if pass.maxima then
-//$     local i, lane = "    ", nil
+//$     local lane = nil
 //$     if vectors > 1 then
     for (size_t lane = 0; lane < $(tile); $(advance("lane", lanes))) {
-//$         i, lane = "        ", "lane"
+//$         lane = "lane"
 //$     end
 //$     local maxima = {}
 //$     for wire = 0, pass.radix - 1 do maxima[wire + 1] = isa.load_words("maxima", sum(lane or 0, wire * tile)) end
-$(i)$(isa.index) max[$(pass.radix)];
-//$     for wire, before in ipairs(maxima) do
-$(i)max[$(wire - 1)] = row > 0 ? $(before) : $(isa.index_zero());
-//$     end
-//$     panel_rows(i, function(i, segment)
-$(i)$(helper)_$(pass.name)_vector$(segment.suffix)(v, at * $(tile)$(lane and " + lane" or ""), max$(copies(segment) and ", one" or ""));
+    $(isa.index) max[$(pass.radix)];
+    max[$(wire - 1)] = row > 0 ? $(before) : $(isa.index_zero()); //$ for wire, before in ipairs(maxima)
+//$     panel_rows(function(segment)
+        $(helper)_$(pass.name)_vector$(segment.suffix)(v, at * $(tile)$(lane and " + lane" or ""), max$(copies(segment) and ", one" or ""));
 //$     end)
-//$     for wire = 0, pass.radix - 1 do
-$(i)$(isa.store_words("maxima", sum(lane or 0, wire * tile), "max[" .. wire .. "]"));
-//$     end
-//$     if lane then
-    }
-//$     end
+    $(isa.store_words("maxima", sum(lane or 0, wire * tile), "max[" .. wire .. "]")); //$ for wire = 0, pass.radix - 1
+    } //$ if lane
 //$ elseif pass.panel then
-//$     panel_rows("    ", function(i, segment)
+//$     panel_rows(function(segment)
 //$         for n = 0, vectors - 1 do
-$(i)$(helper)_$(pass.name)_vector$(segment.suffix)(v,
-$(i)    $(sum("at * " .. tile, n * lanes))$(vector_arguments)$(rows and ", at" or "")$(copies(segment) and ", one" or ""));
+        $(helper)_$(pass.name)_vector$(segment.suffix)(v,
+            $(sum("at * " .. tile, n * lanes))$(vector_arguments)$(rows and ", at" or "")$(copies(segment) and ", one" or ""));
 //$         end
 //$     end)
 //$ end
 //$ for _, segment in ipairs(pass.panel and {} or pass.segments) do
 //$     local from, to = segment.from, segment.to
 //$     if not pass.measures and not rows then
-//$         loop(inner, "i", from * tile, to * tile, isa.lanes, function(i, at)
-//$             transform(i, segment, at)
+//$         loop("i", from * tile, to * tile, isa.lanes, function(at)
+//$             transform(segment, at)
 //$         end, { from = floats_of(row_of(from)), to = floats_of(row_of(to)), block = #pass.segments > 1 })
 //$     else
-//$         loop(inner, "row", from, to, 1, function(i, row)
+//$         loop("row", from, to, 1, function(row)
 //$             if lanes == 1 then
-$(i)for (size_t i = $(floats_of(row)); i < $(floats_of(row)) + $(tile); ++i) {
-//$                 transform(i .. "    ", segment, "i", row)
-$(i)}
+            for (size_t i = $(floats_of(row)); i < $(floats_of(row)) + $(tile); ++i) {
+//$                 transform(segment, "i", row)
+            }
 //$                 return
 //$             end
 //$             for n = 0, vectors - 1 do
 //$                 local more = pass.measures and ", &max" .. n .. ", &finite" .. n or vector_arguments .. ", " .. row
-$(i)$(helper)_$(pass.name)_vector$(segment.suffix)(v,
-$(i)    $(sum(floats_of(row), n * lanes))$(more)$(copies(segment) and ", one" or ""));
+            $(helper)_$(pass.name)_vector$(segment.suffix)(v,
+                $(sum(floats_of(row), n * lanes))$(more)$(copies(segment) and ", one" or ""));
 //$             end
 //$         end, { from = row_of(from), to = row_of(to), braces = lanes > 1 and vectors > 1 })
 //$     end
 //$ end
-//$ if group then
-    }
-//$ end
-//$ if pass.measures then
-//$     for n = 0, vectors - 1 do
-    $(helper)_set_units(max$(n), finite$(n), $(sum("units", n * lanes)));
-//$     end
-//$ end
+    } //$ if group
+    $(helper)_set_units(max$(n), finite$(n), $(sum("units", n * lanes))); //$ if pass.measures for n = 0, vectors - 1
 }
 //$ end

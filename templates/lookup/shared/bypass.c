@@ -5,10 +5,9 @@
     for (size_t $(item) = 0; $(item) < $(item)s; ++$(item)) {
 //$ for _, group in ipairs(groups) do
 //$ if not group.finished then
-//$ local i, z_at = "        ", sum("z", group.z_at) .. " + " .. item .. " * " .. z_rows * tile
+//$ local z_at = sum("z", group.z_at) .. " + " .. item .. " * " .. z_rows * tile
 //$ local bias_at = sum("weights->projection_bias", group.row0)
 //$ if group.count > 1 then
-//$     i = "            "
 //$     z_at = z_at .. " + repeat * " .. period * tile
 //$     bias_at = bias_at .. " + repeat * " .. period
         for (size_t repeat = 0; repeat < $(group.count); ++repeat) {
@@ -16,14 +15,12 @@
 //$ local first = group.residual_rows
 //$ if residual then
 //$     local vector = residual == "vector" and "weights->residual, " or ""
-$(i)$(helper)_add_residual($(z_at), x + $(item) * $(x_step), $(vector)$(bias_at), $(first));
+        $(helper)_add_residual($(z_at), x + $(item) * $(x_step), $(vector)$(bias_at), $(first));
 //$ end
 //$ if group.need > first then
-$(i)$(helper)_add_bias($(sum(z_at, first * tile)), $(sum(bias_at, first)), $(group.need - first));
+        $(helper)_add_bias($(sum(z_at, first * tile)), $(sum(bias_at, first)), $(group.need - first));
 //$ end
-//$ if group.count > 1 then
-        }
-//$ end
+        } //$ if group.count > 1
 //$ end
 //$ end
     }

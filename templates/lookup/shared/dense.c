@@ -6,20 +6,12 @@
 //$ local hashed = tiled and "code" .. (score.scored and ", score" or "") .. vertices_argument .. ", tiles"
 //$ -- What the kernel works on, one after the other.
 //$ local item = kernels.layout == "rows" and "token" or "tile"
-//$ lines("", prologue)
-//$ if integers then
-$(include(parts.round))
-//$ end
+//$ lines(prologue)
+$(include(parts.round)) //$ if integers
 $(include(parts.product))
-//$ if tiled then
-$(include("templates/lookup/lanes/tile_product.c", { of = tiled }))
-//$ end
-//$ if adds_bias and not tiled then
-$(include("templates/lookup/shared/add_bias.c", { bypass = false }))
-//$ end
-//$ if adds_residual and not tiled then
-$(include("templates/lookup/shared/add_bias.c", { bypass = true }))
-//$ end
+$(include("templates/lookup/lanes/tile_product.c", { of = tiled })) //$ if tiled
+$(include("templates/lookup/shared/add_bias.c", { bypass = false })) //$ if adds_bias and not tiled
+$(include("templates/lookup/shared/add_bias.c", { bypass = true })) //$ if adds_residual and not tiled
 
 //$ if multiplied then
 /* BH4 projection of $(up_to), multiplied out: z = x Wᵀ$(adds_residual and " + (1 - decay) x" or "") + bias,
@@ -30,9 +22,7 @@ $(include("templates/lookup/shared/add_bias.c", { bypass = true }))
    weights  bound weights$(gain_text)
    x        [$(item)s]$(projection_rows)$(lane_axis)$(x_text)
    z        [$(item)s][$(z_rows)]$(lane_axis)$(z_rows > shape.bits and ", the first " .. shape.bits .. " rows are the result" or "")
-//$ for _, buffer in ipairs(kernels.work) do
-   $((buffer.name .. "         "):sub(1, 9))$(buffer.text), overwritten
-//$ end
+   $((buffer.name .. "         "):sub(1, 9))$(buffer.text), overwritten //$ for _, buffer in ipairs(kernels.work)
 //$ if tiled then
    code      [tiles]$(slots_text)$(lane_axis)$(score.scored and "; score likewise" or ""): the sign hash of z
 //$ end
@@ -47,13 +37,9 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ local source, from_step = "x", kernels.projection.x_step
 //$ if integers then
     for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))$(measure and " {" or "")
-//$ if measure then
-        $(measure("x", from_step, shape.d, 0));
-//$ end
+        $(measure("x", from_step, shape.d, 0)); //$ if measure
         $(round("x", from_step, shape.d, 0));
-//$ if measure then
-    }
-//$ end
+    } //$ if measure
 //$ source, from_step = "integers", integers.pitch
 //$ end
 //$ for _, p in ipairs(products) do

@@ -1,6 +1,6 @@
 //$ takes score, weighted, in_scratch, prologue, helper, kernels, lanes, hash, tile, makes_codes, tables, norm, buffers
 //$ takes x_rows, slots_text, projection_arguments, vertices_argument, prefetch_first, prefetch_parameter, prefetch_argument
-//$ lines("", prologue)
+//$ lines(prologue)
 //$ local by_tile, project = kernels.layout == "lanes", kernels.names.project
 //$ local before = prefetch_first and "static void " .. helper .. "_codes" or "void " .. project
 //$ if makes_codes then
@@ -16,13 +16,9 @@
 //$ else
    code     [tokens]$(slots_text)$(weighted and "; score likewise" or "")
 //$ end
-//$ if not weighted then
-   score    not written: rows count alike
-//$ end
+   score    not written: rows count alike //$ if not weighted
    scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail.$(prefetch_first and "" or " */")
-//$ if prefetch_first then
-   prefetch  weights whose rows to prefetch, those of the first token, or NULL */
-//$ end
+   prefetch  weights whose rows to prefetch, those of the first token, or NULL */ //$ if prefetch_first
 $(before)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch$(prefetch_parameter))
 {
@@ -30,12 +26,8 @@ $(before)(const $(names.weights) *weights, const float *x, size_t tokens,
 //$ local name = buffer.name ~= "x" and buffer.name or by_tile and "x_tiles" or "normalised"
     $(buffer.storage) *$(name) = $(in_scratch(buffer.name, buffer.storage));
 //$ end
-//$ if not weighted then
-    (void) score;
-//$ end
-//$ if hash.bytes > 0 then
-    void *vertices = $(in_scratch("vertices", "void"));
-//$ end
+    (void) score; //$ if not weighted
+    void *vertices = $(in_scratch("vertices", "void")); //$ if hash.bytes > 0
 
 //$ if by_tile then
     for (size_t first = 0; first < tokens; first += $(kernels.pass)) {
@@ -67,9 +59,7 @@ $(before)(const $(names.weights) *weights, const float *x, size_t tokens,
 //$     local score_at = score.scored and ", score + token * " .. shape.slots or ""
         $(kernels.names.hash)(z + token * $(kernels.projection.rows.z),
             code + token * $(shape.slots)$(score_at)$(vertices_argument)$(prefetch_argument));
-//$     if tables.scaled then
-    $(scale)(weights->table_scales, code, score, tokens);
-//$     end
+    $(scale)(weights->table_scales, code, score, tokens); //$ if tables.scaled
 //$ end
 }
 //$ if prefetch_first then
@@ -92,25 +82,21 @@ void $(project)(const $(names.weights) *weights, const float *x, size_t tokens,
 void $(kernels.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch)
 {
     uint16_t *code = $(in_scratch("code", "uint16_t"));
-//$ if weighted then
-    float *score = $(in_scratch("score", "float"));
-//$ end
+    float *score = $(in_scratch("score", "float")); //$ if weighted
 
     for (size_t first = 0; first < tokens; first += $(kernels.chunk)) {
         const size_t left = tokens - first < $(kernels.chunk) ? tokens - first : $(kernels.chunk);
         $(prefetch_first and helper .. "_codes" or project)(weights, x + first * $(shape.x_step), left, code,
             $(weighted and "score" or "NULL"), scratch$(prefetch_first and ", weights" or ""));
-//$ local function gathered(i, gather)
-$(i)$(gather.names.gather)(weights, code, $(weighted and "score" or "NULL"), y + first * $(shape.y_step), left, scratch);
+//$ local function gathered(gather)
+            $(gather.names.gather)(weights, code, $(weighted and "score" or "NULL"), y + first * $(shape.y_step), left, scratch);
 //$ end
 //$ for n = 2, #kernels.gathers do
         if (left <= $(kernels.gathers[n].up_to))
-//$     gathered("            ", kernels.gathers[n])
+//$     gathered(kernels.gathers[n])
         else
 //$ end
-//$ gathered(#kernels.gathers > 1 and "            " or "        ", kernels.gathers[1])
+//$ gathered(kernels.gathers[1])
     }
 }
-//$ if by_tile then
-$(include("templates/lookup/lanes/dispatch.c"))
-//$ end
+$(include("templates/lookup/lanes/dispatch.c")) //$ if by_tile

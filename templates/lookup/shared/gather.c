@@ -1,7 +1,7 @@
 //$ takes in_scratch, constant, table_at, next_at, prologue, helper, symbol, gather, isa, tile, tables, loads, pack, place,
 //$ takes prefetch_next, row_pitch, count, waits_text
 //$ takes weighted, product_text, sum_text, sums_of_integers, slots_text, lane_axis, y_rows
-//$ lines("", prologue)
+//$ lines(prologue)
 //$ for _, load in ipairs(loads) do load.name = once("templates/lookup/shared/load.c", { load = load }) .. load.ending end
 //$ local store_y = gather.stream and once("templates/lookup/shared/store_y.c") .. "_store_y" or false
 //$ local prefix = {} -- of the names of functions for sums of integers
@@ -14,9 +14,7 @@
 $(include("templates/lookup/integer_sums/sums.c", { prefix = prefix }))
 //$ end
 //$ for _, t in ipairs(gather.tiles) do
-//$     if pack then
-$(include("templates/lookup/shared/pack.c", { t = t }))
-//$     end
+$(include("templates/lookup/shared/pack.c", { t = t })) //$ if pack
 //$     if sums_of_integers then
 $(include("templates/lookup/integer_sums/columns.c", { t = t, prefix = prefix }))
 //$     else
@@ -37,7 +35,6 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table,
     const float *from, size_t from_step, float *y, size_t y_step,
     $(gather.stream and "int streams, " or "")size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next_table" or ""))
 {
-//$ local i = tile == 1 and "    " or "        "
 //$ if tile == 1 then
     for (size_t token = 0; token < tokens; ++token) {
         const uint16_t *token_code = code + token * $(shape.slots);
@@ -58,9 +55,7 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table,
         const size_t end = tokens - first < $(tile) ? tokens - first : $(tile);
         for (size_t token = 0; token < end; ++token) {
             const uint16_t *token_code = code + first * $(shape.slots) + token;
-//$     if weighted then
-            const float *token_score = score + first * $(shape.slots) + token;
-//$     end
+            const float *token_score = score + first * $(shape.slots) + token; //$ if weighted
 //$     if gather.prefetch_tokens then
 //$ local next_tile = "first + " .. tile .. " < tokens ? code + (first + " .. tile .. ") * " .. shape.slots .. " : token_code"
             const uint16_t *next_code = token + 1 < end ? token_code + 1 : $(next_tile);
@@ -68,24 +63,18 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table,
             const float *y_from = from + (first + token) * from_step;
             float *y_to = y + (first + token) * y_step;
 //$ end
-//$ if prefetch_next then
-$(include("templates/lookup/shared/prefetch_rows.c", { t = t, i = i }))
-//$ end
+$(include("templates/lookup/shared/prefetch_rows.c", { t = t })) //$ if prefetch_next
 //$ local strip = gather.integers and "templates/lookup/integer_sums/strip.c" or "templates/lookup/shared/gather_strip.c"
 //$ local token = { count = count, from = "y_from", to = "y_to", prefix = prefix, store_y = store_y }
-$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = strip, token = token, i = i .. "    " }))
-//$ if tile > 1 then
-        }
-//$ end
+$(include("templates/lookup/shared/strips.c", { s = t.strips, strip = strip, token = token }))
+        } //$ if tile > 1
     }
 }
 //$     end
 //$ end
 
 /* Gather: y = bias + sum $(sum_text) (LookupFFN, section "Put it together").
-//$ if tables.scaled then
-   Rows are in units of their scale, which the score has as a factor.
-//$ end
+   Rows are in units of their scale, which the score has as a factor. //$ if tables.scaled
 //$ if gather.group < shape.h then
 //$     local side_by_side = tile == 1 or gather.name == "whole"
 //$     local why = side_by_side and "their rows are read side by side, a strip of each after the other"
@@ -117,9 +106,7 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
     float *y, size_t tokens, void *scratch)
 {
 //$ end
-//$ if not weighted then
-    (void) score;
-//$ end
+    (void) score; //$ if not weighted
 //$ local function buffer(type, name)
     $(type) *$(name) = $(in_scratch(name, type));
 //$ end
@@ -130,9 +117,7 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$ end
 //$ if sums then buffer(sums_of_integers and "int32_t" or "float", "sums") end
 //$ if pack then buffer(tables.storage, "slice") end
-//$ if gather.stream then
-    const int streams = (uintptr_t) y % 64 == 0;
-//$ end
+    const int streams = (uintptr_t) y % 64 == 0; //$ if gather.stream
 //$ if pack and not sums_of_integers then
     /* fewer tokens do not make up for the copy and read tables in place */
     const int packs = tokens >= $(gather.packs_from);
@@ -151,15 +136,13 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
             $(sum("words + token * " .. gather.integers.quads * parts, span.table // gather.integers.step * parts * tile)),
             $(sum("score_units", span.unit_at)) + token);
 //$     end
-//$     if several then
-    }
-//$     end
+    } //$ if several
 //$ elseif not sums and not pack then
     (void) scratch;
 //$ end
 
 //$ for number, t in ipairs(gather.tiles) do
-//$ local i, table, bias, columns = "    ", sum("weights->tables", place(t.from)), sum("weights->bias", t.from), sum("y", t.from)
+//$ local table, bias, columns = sum("weights->tables", place(t.from)), sum("weights->bias", t.from), sum("y", t.from)
 //$ local following = gather.tiles[number + 1]
 //$ local after = sum("weights->tables", place(following and following.from or 0))
 //$ if t.count > 1 then
@@ -168,46 +151,38 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$         (t.count < parts and "(end < " .. t.count .. " ? end : " .. t.count .. ")" or "end") .. " * " .. t.width end
     for (size_t column = $(from); column < $(to); column += $(t.width)) {
         const $(tables.storage) *table = weights->tables + $(place("column"));
-//$     i, table, bias, columns = "        ", "table", "weights->bias + column", "y + column"
+//$     table, bias, columns = "table", "weights->bias + column", "y + column"
 //$     after = following and sum(table, place(t.width))
 //$         or "column + " .. t.width .. " < " .. shape.d_out .. " ? " .. sum(table, place(t.width)) .. " : weights->tables"
 //$ elseif parts then
     if ($(number == 1 and "first == 0" or "end == " .. parts)) {
-//$     i = "        "
 //$ end
 //$ if sums_of_integers then
-$(include("templates/lookup/integer_sums/calls.c", { t = t, i = i, table = table, bias = bias, columns = columns, after = after }))
+$(include("templates/lookup/integer_sums/calls.c", { t = t, table = table, bias = bias, columns = columns, after = after }))
 //$ else
 //$ local waits = sums and "sums, " .. t.width or columns .. ", " .. shape.y_step
 //$ local places = { bias = bias .. ", 0", sums = waits, y = columns .. ", " .. shape.y_step }
 //$ for _, call in ipairs(gather.calls) do
-//$     local i, loop = i, call.loop
-//$     if loop then
-$(i)for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step))
-//$         i = i .. "    "
-//$     end
+//$     local loop = call.loop
+    for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step)) //$ if loop
 //$     local function at(base, step) return sum(base, times(loop and "k" or call.first, step)) end
 //$     local at_table, next = table_at(table, call), next_at(table, call, after)
 //$     local streams = gather.stream and (call.to == "sums" and sums and ", 0" or ", streams") or ""
 //$     if pack then
-$(i)$(helper)_columns_$(t.width)(packs ? $(helper)_pack_$(t.width)($(at_table), $(call.tables), slice) : $(at_table),
-$(i)    row_step, $(call.tables),
-$(i)    $(at("code", call.code_step))$(weighted and ", " .. at("score", call.code_step) or ""),
-$(i)    $(places[call.from]), $(places[call.to])$(streams), tokens$(prefetch_next and ", " .. next or ""));
+    $(helper)_columns_$(t.width)(packs ? $(helper)_pack_$(t.width)($(at_table), $(call.tables), slice) : $(at_table),
+        row_step, $(call.tables),
+        $(at("code", call.code_step))$(weighted and ", " .. at("score", call.code_step) or ""),
+        $(places[call.from]), $(places[call.to])$(streams), tokens$(prefetch_next and ", " .. next or ""));
 //$     else
-$(i)$(helper)_columns_$(t.width)($(at_table), $(call.tables),
-$(i)    $(at("code", call.code_step))$(weighted and ", " .. at("score", call.code_step) or ""),
-$(i)    $(places[call.from]), $(places[call.to])$(streams), tokens$(prefetch_next and ", " .. next or ""));
+    $(helper)_columns_$(t.width)($(at_table), $(call.tables),
+        $(at("code", call.code_step))$(weighted and ", " .. at("score", call.code_step) or ""),
+        $(places[call.from]), $(places[call.to])$(streams), tokens$(prefetch_next and ", " .. next or ""));
 //$     end
 //$ end
 //$ end
-//$ if t.count > 1 or parts then
-    }
+    } //$ if t.count > 1 or parts
 //$ end
-//$ end
-//$ if gather.stream then
-    $(isa.stream_fence());
-//$ end
+    $(isa.stream_fence()); //$ if gather.stream
 }
 //$ if parts then
 

@@ -15,17 +15,11 @@ static inline void $(helper)_hash_all(const float *z, uint16_t *code, float *sco
 //$ if score.along then
     $(list.floats) *along = ($(list.floats) *) (void *) ($(sum("(unsigned char *) vertices", hash.at.along)));
 //$ end
-//$ if score.share then
-    $(isa.vector) product = one;
-//$ end
+    $(isa.vector) product = one; //$ if score.share
 
     /* Each bit, the least significant first, doubles the list: vertices without it, then with it. */
-//$ if score.share then
-    $(list.put("share", 0, "one"));
-//$ end
-//$ if score.along then
-    $(list.put("along", 0, "none"));
-//$ end
+    $(list.put("share", 0, "one")); //$ if score.share
+    $(list.put("along", 0, "none")); //$ if score.along
     for (size_t bit = $(shape.tau), count = 1; bit > 0; --bit, count *= 2) {
         const $(isa.vector) z_bit = $(isa.load("z", "(bit - 1) * " .. step));
 //$ if score.share then
@@ -49,14 +43,10 @@ static inline void $(helper)_hash_all(const float *z, uint16_t *code, float *sco
         }
     }
 
-//$ if score.share then
-    const $(isa.vector) best = $(isa.div("one", "product"));
-//$ end
+    const $(isa.vector) best = $(isa.div("one", "product")); //$ if score.share
     for (uint32_t n = 0; n < $(shape.rows); ++n) {
         const $(isa.index) vertex = $(isa.index_broadcast("n"));
-//$ if score.share then
-        const $(isa.vector) weight = $(isa.mul(list.get("share", "n"), "best"));
-//$ end
+        const $(isa.vector) weight = $(isa.mul(list.get("share", "n"), "best")); //$ if score.share
         $(isa.index_store("code", "n * " .. step, "vertex"));
 //$ if score.along then
 //$     local along = list.get("along", "n")

@@ -2,9 +2,7 @@
 //$ local exp = score.share and once("templates/math/exp.c") .. "_exp"
 
 /* $(score.scored and "Code and score" or "Code") of $(group_text).$(score.scored and "" or " */")
-//$ if score.scored then
-   score = $(score.best). */
-//$ end
+   score = $(score.best). */ //$ if score.scored
 static inline void $(helper)_hash_best(const float *z, uint16_t *code$(score.scored and ", float *score" or ""))
 {
 $(include("templates/lookup/shared/hash_bits.c"))

@@ -41,9 +41,7 @@ static inline void $(helper)_replace_vertex($(list.floats) *cost, $(list.integer
 //$ end
 /* $(score.scored and "Codes and scores" or "Codes") of the $(shape.neighbours) best vertices, the best first, of $(group_text),
    $(vertex_text).$(score.scored and "" or " */")
-//$ if score.scored then
-   score = $(score.top_m). */
-//$ end
+   score = $(score.top_m). */ //$ if score.scored
 static inline void $(helper)_hash_top_m(const float *z, uint16_t *code$(score.scored and ", float *score" or ""), void *vertices)
 {
     $(list.floats) *cost = ($(list.floats) *) vertices;
@@ -88,12 +86,8 @@ $(include("templates/lookup/shared/hash_bits.c"))
 //$ end
     for (size_t n = 0; n < $(shape.neighbours); ++n) {
         const $(isa.index) vertex = $(isa.index_xor("row", list.get_index("flips", "n")));
-//$ if score.scored then
-        const $(isa.vector) loss = $(isa.mul("minus_two", list.get("cost", "n")));
-//$ end
-//$ if score.share then
-        const $(isa.vector) share = $(isa.mul(exp .. "(loss)", "best"));
-//$ end
+        const $(isa.vector) loss = $(isa.mul("minus_two", list.get("cost", "n"))); //$ if score.scored
+        const $(isa.vector) share = $(isa.mul(exp .. "(loss)", "best")); //$ if score.share
         $(isa.index_store("code", "n * " .. step, "vertex"));
 //$ if score.along then
         const $(isa.vector) along = $(isa.add("sum", "loss"));

@@ -3,9 +3,7 @@
 
 /* $(score.scored and "Codes and scores" or "Codes") of the 2 best vertices, the best first, of $(group_text),
    $(vertex_text). The second one differs in the bit with the least |z|, in the first one of several.$(score.scored and "" or " */")
-//$ if score.scored then
-   score = $(score.top_m), where cost is 0 and that |z|. */
-//$ end
+   score = $(score.top_m), where cost is 0 and that |z|. */ //$ if score.scored
 static inline void $(helper)_hash_two(const float *z, uint16_t *code$(score.scored and ", float *score" or ""))
 {
 $(include("templates/lookup/shared/hash_bits.c"))
@@ -15,9 +13,7 @@ $(include("templates/lookup/shared/hash_bits.c"))
     $(isa.index) flip = $(isa.index_broadcast((1 << shape.tau - 1) .. "u"));
 //$ for bit = 1, shape.tau - 1 do
 //$     local size = score.scored and "magnitude" .. bit or "size" .. bit
-//$     if not score.scored then
-    const $(isa.vector) $(size) = $(magnitude(bit));
-//$     end
+    const $(isa.vector) $(size) = $(magnitude(bit)); //$ if not score.scored
     const $(isa.mask) less$(bit) = $(isa.less(size, "least"));
     least = $(isa.select("less" .. bit, size, "least"));
     flip = $(isa.index_select("less" .. bit, isa.index_broadcast((1 << shape.tau - 1 - bit) .. "u"), "flip"));
@@ -35,12 +31,8 @@ $(include("templates/lookup/shared/hash_bits.c"))
     const $(isa.vector) share = $(isa.div("one", "product"));
 //$     end
     const $(isa.vector) loss = $(isa.mul("minus_two", "least"));
-//$     if score.share then
-    const $(isa.vector) second_share = $(isa.mul(exp .. "(loss)", "share"));
-//$     end
-//$     if score.along then
-    const $(isa.vector) along = $(isa.add("sum", "loss"));
-//$     end
+    const $(isa.vector) second_share = $(isa.mul(exp .. "(loss)", "share")); //$ if score.share
+    const $(isa.vector) along = $(isa.add("sum", "loss")); //$ if score.along
     $(isa.store_unaligned("score", 0, product("share", "sum")));
     $(isa.store_unaligned("score", tostring(step), product("second_share", "along")));
 //$ end

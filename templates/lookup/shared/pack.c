@@ -14,11 +14,7 @@ static inline const $(tables.storage) *$(helper)_pack_$(t.width)(const $(tables.
         const $(tables.storage) *later = n + $(pack.distance) < rows ? row + $(pack.distance) * $(constant("ROW_PITCH")) : row;
 //$ end
         $(tables.storage) *piece = slice + n * $(pack.pitch);
-//$ if pack.word then
-//$     for element = 0, t.width - 1, line_elements do
-        $(isa[pack.word]("later", place(element)));
-//$     end
-//$ end
+        $(isa[pack.word]("later", place(element))); //$ if pack.word for element = 0, t.width - 1, line_elements
 //$ for line = 0, t.width - 1, line_elements do
 //$     for element = line, line + line_elements - 1, vector_elements do
         $(isa.store_words("piece", place(element), isa.load_words("row", place(element))));

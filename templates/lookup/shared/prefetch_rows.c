@@ -1,19 +1,17 @@
-//$ takes isa, tables, constant, t, i, prefetch_next, line_elements, bytes_of
+//$ takes isa, tables, constant, t, prefetch_next, line_elements, bytes_of
 //$ -- A token's share of the prefetch of the rows that come next. Their addresses are integers: a tile's last tokens, and the
 //$ -- lines behind a narrower tile, may lie behind the tables.
 //$ local row_bytes = constant("ROW_PITCH")
 //$ if tables.bytes > 1 then row_bytes = "(" .. row_bytes .. " * sizeof *next_table)" end
 
-$(i)    /* prefetch $(prefetch_next.rows > 1 and prefetch_next.rows .. " rows" or "a row") of what comes next */
+        /* prefetch $(prefetch_next.rows > 1 and prefetch_next.rows .. " rows" or "a row") of what comes next */
 //$     if prefetch_next.every > 1 then
-$(i)    if ((first + token) % $(prefetch_next.every) == 0) {
-$(i)        const uintptr_t row = (uintptr_t) next_table + (first + token) / $(prefetch_next.every) * $(row_bytes);
+        if ((first + token) % $(prefetch_next.every) == 0) {
+            const uintptr_t row = (uintptr_t) next_table + (first + token) / $(prefetch_next.every) * $(row_bytes);
 //$     else
-$(i)    for (size_t n = 0; n < $(prefetch_next.rows); ++n) {
-$(i)        const uintptr_t row = (uintptr_t) next_table + ((first + token) * $(prefetch_next.rows) + n) * $(row_bytes);
+        for (size_t n = 0; n < $(prefetch_next.rows); ++n) {
+            const uintptr_t row = (uintptr_t) next_table + ((first + token) * $(prefetch_next.rows) + n) * $(row_bytes);
 //$     end
-//$     for element = 0, t.width - 1, line_elements do
-$(i)        $(isa.prefetch_l2("row", bytes_of(element)));
-//$     end
-$(i)    }
+            $(isa.prefetch_l2("row", bytes_of(element))); //$ for element = 0, t.width - 1, line_elements
+        }
 

@@ -11,15 +11,15 @@ static inline void $(helper)_scale_scores(const float *restrict scale, const uin
 //$ local function scale_at(slot, code) return sum(times(slot == 0 and 0 or table_of(slot), shape.rows), code) end
 //$ if tile == 1 then
     for (size_t token = 0; token < tokens; ++token, code += $(shape.slots), score += $(shape.slots))
-//$ loop("        ", slot, 0, shape.slots, 1, function(i, slot)
-$(i)score[$(slot)] $(score.scored and "*=" or "=") scale[$(scale_at(slot, "code[" .. slot .. "]"))];
+//$ loop(slot, 0, shape.slots, 1, function(slot)
+            score[$(slot)] $(score.scored and "*=" or "=") scale[$(scale_at(slot, "code[" .. slot .. "]"))];
 //$ end)
 //$ else
 //$ local advances = ", code += " .. tile .. ", score += " .. tile
     for (size_t tile = 0; tile < tiles; ++tile$(shape.slots == 1 and advances or ""))
-//$ loop("        ", slot, 0, shape.slots, 1, function(i, slot)
-$(i)for (size_t token = 0; token < $(tile); ++token)
-$(i)    score[token] $(score.scored and "*=" or "=") scale[$(scale_at(slot, "code[token]"))];
+//$ loop(slot, 0, shape.slots, 1, function(slot)
+            for (size_t token = 0; token < $(tile); ++token)
+                score[token] $(score.scored and "*=" or "=") scale[$(scale_at(slot, "code[token]"))];
 //$ end, { also = advances, braces = false })
 //$ end
 }

@@ -2,7 +2,7 @@
 //$ takes vertices_parameter, vertices_argument
 //$ takes prefetch_parameter, prefetch_first, aligned_floats, bits_floats, line_elements, place, transposes
 //$ local by_tile, lane_axis = kernels.layout == "lanes", kernels.layout == "lanes" and "[" .. tile .. "]" or ""
-//$ lines("", prologue)
+//$ lines(prologue)
 //$ local transpose = {}
 //$ for _, n in ipairs(lanes > 1 and not by_tile and transposes or {}) do
 //$     transpose[n] = once("templates/lookup/shared/transpose.c", { columns = n }) .. (n == lanes and "_transpose" or "_transpose_last")
@@ -15,40 +15,32 @@ $(include(hash.template))
    z      [$(plural(shape.h, "table"))][$(plural(shape.tau, "bit"))]$(lane_axis)
 //$ if shape.neighbours == 1 then
    code   [$(shape.h)]$(lane_axis)  row of each table: bit j is z > 0, the first bit the most significant
-//$ if score.scored then
-   score  [$(shape.h)]$(lane_axis)
-//$ end
+   score  [$(shape.h)]$(lane_axis) //$ if score.scored
 //$ else
    code   [$(shape.h)][$(shape.neighbours)]$(lane_axis)  $(rows_text)
-//$ if score.scored then
-   score  [$(shape.h)][$(shape.neighbours)]$(lane_axis)
+   score  [$(shape.h)][$(shape.neighbours)]$(lane_axis) //$ if score.scored
+   vertices  $(hash.bytes) bytes, 64-byte aligned, overwritten //$ if hash.bytes > 0
 //$ end
-//$ if hash.bytes > 0 then
-   vertices  $(hash.bytes) bytes, 64-byte aligned, overwritten
-//$ end
-//$ end
-//$ if prefetch_first then
-   prefetch  weights whose rows to prefetch as soon as their codes are known, or NULL
-//$ end
+   prefetch  weights whose rows to prefetch as soon as their codes are known, or NULL //$ if prefetch_first
    $(by_tile and "z is aligned to a vector. " or "")None may overlap. Cannot fail. 0 and NaN count as bit 0. */
 void $(symbol)(const float *restrict z,
     uint16_t *restrict code$(score.scored and ", float *restrict score" or "")$(vertices_parameter)$(prefetch_parameter))
 {
 //$ if by_tile then
 //$ local slots = shape.neighbours * tile
-//$ loop("    ", "table", 0, shape.h, 1, function(i)
-//$ loop(i, "token", 0, tile, lanes, function(i, token)
-$(i)$(helper)_$(hash.name)($(sum("z", token)),
-$(i)    $(sum("code", token))$(score.scored and ", " .. sum("score", token) or "")$(vertices_argument));
+//$ loop("table", 0, shape.h, 1, function()
+//$ loop("token", 0, tile, lanes, function(token)
+            $(helper)_$(hash.name)($(sum("z", token)),
+                $(sum("code", token))$(score.scored and ", " .. sum("score", token) or "")$(vertices_argument));
 //$ end, { braces = false })
 //$ end, { braces = false,
 //$     also = ", z += " .. shape.tau * tile .. ", code += " .. slots
 //$     .. (score.scored and ", score += " .. slots or "") })
 //$ elseif lanes == 1 then
-//$ loop("    ", "table", 0, shape.h, 1, function(i, table)
+//$ loop("table", 0, shape.h, 1, function(table)
 //$ local at = times(table, shape.neighbours)
-$(i)$(helper)_$(hash.name)($(sum("z", times(table, shape.tau))),
-$(i)    $(sum("code", at))$(score.scored and ", " .. sum("score", at) or "")$(vertices_argument));
+        $(helper)_$(hash.name)($(sum("z", times(table, shape.tau))),
+            $(sum("code", at))$(score.scored and ", " .. sum("score", at) or "")$(vertices_argument));
 //$ end, { braces = false })
 //$ else
     const float *row[$(lanes)];
@@ -58,40 +50,34 @@ $(i)    $(sum("code", at))$(score.scored and ", " .. sum("score", at) or "")$(ve
 //$ else
     float bits[$(bits_floats)]; /* [$(shape.tau)][$(lanes)] */
 //$ end
-//$ local function transposed(i)
+//$ local function transposed()
 //$ for column = 0, shape.tau - 1, lanes do
-$(i)$(transpose[shape.tau - column < lanes and shape.tau - column or lanes])(row, $(column), $(sum("bits", column * lanes)));
+        $(transpose[shape.tau - column < lanes and shape.tau - column or lanes])(row, $(column), $(sum("bits", column * lanes)));
 //$ end
 //$ end
 //$ -- Prefetches the beginnings of rows just found, and their scales: they come while the next tables are hashed. Not a function: gcc
 //$ -- drops calls of one that does nothing else.
-//$ local function prefetch_found(i, table, count, code)
-$(i)if (prefetch)
-$(i)    for (size_t i = 0; i < $(count); ++i) {
-$(i)        const size_t number = $(sum(times(table, shape.rows), code));
-//$     if tables.scaled then
-$(i)        $(isa.prefetch_l1("prefetch->table_scales", "number"));
-//$     end
+//$ local function prefetch_found(table, count, code)
+        if (prefetch)
+            for (size_t i = 0; i < $(count); ++i) {
+                const size_t number = $(sum(times(table, shape.rows), code));
+                $(isa.prefetch_l1("prefetch->table_scales", "number")); //$ if tables.scaled
 //$     for element = 0, prefetch_first - 1, line_elements do
-$(i)        $(isa.prefetch_l2("prefetch->tables", sum("number * " .. constant("ROW_PITCH"), place(element))));
+                $(isa.prefetch_l2("prefetch->tables", sum("number * " .. constant("ROW_PITCH"), place(element))));
 //$     end
-$(i)    }
+            }
 //$ end
 //$ if hash.spread then
-//$ if score.scored then
-    float *lane_score = (float *) (void *) ((unsigned char *) vertices + $(hash.at.score));
-//$ end
+    float *lane_score = (float *) (void *) ((unsigned char *) vertices + $(hash.at.score)); //$ if score.scored
     uint16_t *lane_code = (uint16_t *) (void *) ((unsigned char *) vertices + $(hash.at.code));
 
     for (size_t table = 0; table < $(shape.h); $(advance("table", lanes))) { /* lanes without a table repeat the last one */
         const size_t tables = $(shape.h) - table < $(lanes) ? $(shape.h) - table : $(lanes);
         for (size_t i = 0; i < $(lanes); ++i)
             row[i] = z + (table + (i < tables ? i : tables - 1)) * $(shape.tau);
-//$ transposed("        ")
+//$ transposed()
         $(helper)_$(hash.name)(bits, lane_code$(score.scored and ", lane_score" or "")$(hash.lists and ", vertices" or ""));
-//$ if prefetch_first then
-        const uint16_t *found = code;
-//$ end
+        const uint16_t *found = code; //$ if prefetch_first
         for (size_t i = 0; i < tables; ++i)
             for (size_t n = 0; n < $(shape.neighbours); ++n)$(score.scored and " {" or "")
                 *code++ = lane_code[n * $(lanes) + i];
@@ -99,39 +85,32 @@ $(i)    }
                 *score++ = lane_score[n * $(lanes) + i];
             }
 //$ end
-//$ if prefetch_first then prefetch_found("        ", "table + i / " .. shape.neighbours, "tables * " .. shape.neighbours, "found[i]") end
+//$ if prefetch_first then prefetch_found("table + i / " .. shape.neighbours, "tables * " .. shape.neighbours, "found[i]") end
     }
 //$ else
 
 //$ local whole, rest = shape.h - shape.h % lanes, shape.h % lanes
-//$ loop("    ", "table", 0, whole, lanes, function(i, table)
-$(i)for (size_t i = 0; i < $(lanes); ++i)
-$(i)    row[i] = z + $(times(sum(table, "i"), shape.tau));
-//$ transposed(i)
-$(i)$(helper)_$(hash.name)(bits, $(sum("code", table))$(score.scored and ", " .. sum("score", table) or ""));
-//$ if prefetch_first then prefetch_found(i, sum(table, "i"), lanes, "code[" .. sum(table, "i") .. "]") end
+//$ loop("table", 0, whole, lanes, function(table)
+        for (size_t i = 0; i < $(lanes); ++i)
+            row[i] = z + $(times(sum(table, "i"), shape.tau));
+//$ transposed()
+        $(helper)_$(hash.name)(bits, $(sum("code", table))$(score.scored and ", " .. sum("score", table) or ""));
+//$ if prefetch_first then prefetch_found(sum(table, "i"), lanes, "code[" .. sum(table, "i") .. "]") end
 //$ end)
 //$ if rest > 0 then
     { /* the last $(rest == 1 and "table, in all lanes" or rest .. " tables; the other lanes repeat the last one") */
         uint16_t last_code[$(lanes)];
-//$ if score.scored then
-        float last_score[$(lanes)];
-//$ end
+        float last_score[$(lanes)]; //$ if score.scored
         for (size_t i = 0; i < $(lanes); ++i)
-//$ if rest == 1 then
-            row[i] = $(sum("z", whole * shape.tau));
-//$ else
-            row[i] = $(sum("z", whole * shape.tau)) + (i < $(rest) ? i : $(rest - 1)) * $(shape.tau);
-//$ end
-//$ transposed("        ")
+            row[i] = $(sum("z", whole * shape.tau)); //$ if rest == 1
+            row[i] = $(sum("z", whole * shape.tau)) + (i < $(rest) ? i : $(rest - 1)) * $(shape.tau); //$ if rest ~= 1
+//$ transposed()
         $(helper)_$(hash.name)(bits, last_code$(score.scored and ", last_score" or ""));
-//$ loop("        ", "i", 0, rest, 1, function(i, lane)
-$(i)code[$(sum(lane, whole))] = last_code[$(lane)];
-//$ if score.scored then
-$(i)score[$(sum(lane, whole))] = last_score[$(lane)];
-//$ end
+//$ loop("i", 0, rest, 1, function(lane)
+            code[$(sum(lane, whole))] = last_code[$(lane)];
+            score[$(sum(lane, whole))] = last_score[$(lane)]; //$ if score.scored
 //$ end)
-//$ if prefetch_first then prefetch_found("        ", sum("i", whole), rest, "last_code[i]") end
+//$ if prefetch_first then prefetch_found(sum("i", whole), rest, "last_code[i]") end
     }
 //$ end
 //$ end

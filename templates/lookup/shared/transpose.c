@@ -16,10 +16,6 @@ static inline void $(helper)_transpose_last(const float *const *row, size_t colu
     const $(isa.vector) row$(lane) = $(all and isa.load_unaligned(at, "column") or isa.load_partial(at, "column", columns));
 //$     end
 //$     local code, out = isa.transpose(rows)
-//$     for _, step in ipairs(used(code, out, columns)) do
-    const $(isa.vector) $(step.name) = $(step.value);
-//$     end
-//$     for column = 0, columns - 1 do
-    $(isa.store("panel", column * step, out[column + 1]));
-//$     end
+    const $(isa.vector) $(step.name) = $(step.value); //$ for _, step in ipairs(used(code, out, columns))
+    $(isa.store("panel", column * step, out[column + 1])); //$ for column = 0, columns - 1
 }

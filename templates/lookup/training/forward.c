@@ -1,5 +1,5 @@
 //$ takes prologue, symbol, helper, kernels, tile, in_scratch, training, projection_arguments, vertices_argument, hash, buffers, inverse_h
-//$ lines("", prologue)
+//$ lines(prologue)
 
 /* The parameters as kernels of inference take them. */
 static void $(helper)_bind(const $(training.names.parameters) *parameters, $(names.weights) *weights)
@@ -19,9 +19,7 @@ void $(symbol)(const $(training.names.parameters) *parameters, const float *x, f
 //$ for _, buffer in ipairs(buffers) do
     $(buffer.storage) *$(buffer.name == "x" and "x_tiles" or buffer.name) = $(in_scratch(buffer.name, buffer.storage));
 //$ end
-//$ if hash.bytes > 0 then
-    void *vertices = $(in_scratch("vertices", "void"));
-//$ end
+    void *vertices = $(in_scratch("vertices", "void")); //$ if hash.bytes > 0
     $(helper)_bind(parameters, &weights);
 
     for (size_t first = 0; first < tokens; first += $(kernels.chunk)) {

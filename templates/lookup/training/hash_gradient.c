@@ -23,18 +23,10 @@ static inline void $(helper)_hash_gradient(const float *restrict z,
     const $(isa.vector) one = $(isa.broadcast("1.0f"));
     const $(isa.vector) two = $(isa.broadcast("2.0f"));
 //$ end
-//$ if score.share or m > 1 then
-    const $(isa.vector) minus_two = $(isa.broadcast("-2.0f"));
-//$ end
-//$ if score.share then
-    $(isa.vector) product = one;
-//$ end
-//$ if product then
-    $(isa.vector) sum = none;
-//$ end
-//$ if m > 1 then
-    $(isa.index) row = $(isa.index_zero());
-//$ end
+    const $(isa.vector) minus_two = $(isa.broadcast("-2.0f")); //$ if score.share or m > 1
+    $(isa.vector) product = one; //$ if score.share
+    $(isa.vector) sum = none; //$ if product
+    $(isa.index) row = $(isa.index_zero()); //$ if m > 1
 //$ for bit = 0, last do
 
     const $(isa.vector) z$(bit) = $(isa.load("z", bit * from));
@@ -44,12 +36,8 @@ static inline void $(helper)_hash_gradient(const float *restrict z,
     const $(isa.vector) share$(bit) = $(isa.div(isa.mul("two", "other" .. bit), isa.add("one", "other" .. bit)));
     product = $(isa.fma("product", "other" .. bit, "product"));
 //$ end
-//$ if product then
-    sum = $(isa.add("sum", "magnitude" .. bit));
-//$ end
-//$ if m > 1 then
-    row = $(isa.index_or_if_positive("row", "z" .. bit, tostring(1 << last - bit)));
-//$ end
+    sum = $(isa.add("sum", "magnitude" .. bit)); //$ if product
+    row = $(isa.index_or_if_positive("row", "z" .. bit, tostring(1 << last - bit))); //$ if m > 1
 //$ end
 
 //$ local best = inverse_h and isa.broadcast(inverse_h)
@@ -59,32 +47,20 @@ static inline void $(helper)_hash_gradient(const float *restrict z,
 //$ end
 //$ if m == 1 then
     const $(isa.vector) weights = $(best and isa.mul(isa.load("slope", 0), best) or isa.load("slope", 0));
-//$     if product then
-    const $(isa.vector) total = $(isa.mul("weights", "sum"));
-//$     end
+    const $(isa.vector) total = $(isa.mul("weights", "sum")); //$ if product
 //$ else
     $(isa.vector) weights = none;
-//$     if product then
-    $(isa.vector) total = none;
-//$     end
-//$     for bit = 0, last do
-    $(isa.vector) change$(bit) = none; /* of the vertices in which the bit is flipped */
-//$     end
+    $(isa.vector) total = none; //$ if product
+    $(isa.vector) change$(bit) = none; /* of the vertices in which the bit is flipped */ //$ for bit = 0, last
     for (size_t n = 0; n < $(m); ++n) {
         const $(isa.index) code_n = $(isa.index_load("code", "n * " .. from));
         const $(isa.index) flips = $(isa.index_xor("row", "code_n"));
-//$     if score.share then
-        $(isa.vector) cost = none;
-//$     end
+        $(isa.vector) cost = none; //$ if score.share
 //$     for bit = 0, last do
         const $(isa.mask) flipped$(bit) = $(isa.index_has("flips", 1 << last - bit));
-//$         if score.share then
-        cost = $(isa.add("cost", isa.select("flipped" .. bit, "magnitude" .. bit, "none")));
-//$         end
+        cost = $(isa.add("cost", isa.select("flipped" .. bit, "magnitude" .. bit, "none"))); //$ if score.share
 //$     end
-//$     if score.share then
-        const $(isa.vector) loss = $(isa.mul("minus_two", "cost"));
-//$     end
+        const $(isa.vector) loss = $(isa.mul("minus_two", "cost")); //$ if score.share
 //$     local slope = isa.load("slope", "n * " .. from)
 //$     local by = score.share and isa.mul(exp .. "(loss)", best) or best
         const $(isa.vector) weight = $(by and isa.mul(by, slope) or slope);
@@ -96,9 +72,7 @@ static inline void $(helper)_hash_gradient(const float *restrict z,
 //$     else
         const $(isa.vector) less = $(isa.mul("minus_two", "weight"));
 //$     end
-//$     for bit = 0, last do
-        change$(bit) = $(isa.add("change" .. bit, isa.select("flipped" .. bit, "less", "none")));
-//$     end
+        change$(bit) = $(isa.add("change" .. bit, isa.select("flipped" .. bit, "less", "none"))); //$ for bit = 0, last
     }
 //$ end
 //$ for bit = 0, last do

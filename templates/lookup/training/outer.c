@@ -14,8 +14,8 @@ static void $(helper)_turn(const float *restrict x, size_t rows, float *restrict
         const float *row[$(lanes)];
         for (size_t lane = 0; lane < $(lanes); ++lane)
             row[lane] = x + (first + lane < rows ? first + lane : rows - 1) * $(tile);
-//$ loop("        ", "token", 0, tile, lanes, function(i, token)
-$(i)$(turn_helper)_transpose(row, $(token), $(sum("turned", times(token, x_pitch), "first")));
+//$ loop("token", 0, tile, lanes, function(token)
+            $(turn_helper)_transpose(row, $(token), $(sum("turned", times(token, x_pitch), "first")));
 //$ end)
     }
 //$ else
@@ -69,11 +69,11 @@ static inline void $(helper)_sum_$(t.name)(const float *restrict dy, const float
 static void $(helper)_$(block.name)(const float *restrict dy, const float *restrict turned, float *restrict sums)
 {
 //$ for _, down in ipairs(block.down) do
-//$ loop("    ", "o", down.at, down.at + down.count * down.step, down.step, function(i, o)
+//$ loop("o", down.at, down.at + down.count * down.step, down.step, function(o)
 //$ for _, across in ipairs(block.across) do
-//$ loop(i, "x", across.at, across.at + across.count * across.step, across.step, function(i, x)
+//$ loop("x", across.at, across.at + across.count * across.step, across.step, function(x)
 //$ local rows, sums = sum("dy", times(o, tile)), sum("sums", times(o, block.pitch), x)
-$(i)$(helper)_sum_$(down.step)x$(across.name)($(rows), $(sum("turned", x)), $(sums)$(down.step > 1 and ", " .. block.pitch or ""));
+            $(helper)_sum_$(down.step)x$(across.name)($(rows), $(sum("turned", x)), $(sums)$(down.step > 1 and ", " .. block.pitch or ""));
 //$ end)
 //$ end
 //$ end)

@@ -1,5 +1,5 @@
 //$ takes prologue, symbol, helper, training, copies, fold_columns
-//$ lines("", prologue)
+//$ lines(prologue)
 //$ if shape.kind == "bh4" then
 //$ local b = shape.block
 
@@ -8,25 +8,25 @@
    columns  [$(b)][$(fold_columns)], overwritten */
 static void $(helper)_fold_block(const float *restrict block, double factor, float *restrict folded, double *restrict columns)
 {
-//$ loop("    ", "first", 0, b, fold_columns, function(i, first)
+//$ loop("first", 0, b, fold_columns, function(first)
 //$ local from = sum(times("o", b), first)
-$(i)for (size_t o = 0; o < $(b); ++o)
-$(i)    for (size_t i = 0; i < $(fold_columns); ++i)
-$(i)        columns[o * $(fold_columns) + i] = (double) block[$(from) + i];
-$(i)for (size_t half = 1; half < $(b); half *= 2)
-$(i)    for (size_t o = 0; o < $(b); ++o) {
-$(i)        if (o & half)
-$(i)            continue;
-$(i)        double *low = columns + o * $(fold_columns), *high = low + half * $(fold_columns);
-$(i)        for (size_t i = 0; i < $(fold_columns); ++i) {
-$(i)            const double sum = low[i] + high[i], difference = low[i] - high[i];
-$(i)            low[i] = sum;
-$(i)            high[i] = difference;
-$(i)        }
-$(i)    }
-$(i)for (size_t o = 0; o < $(b); ++o)
-$(i)    for (size_t i = 0; i < $(fold_columns); ++i)
-$(i)        folded[$(from) + i] = (float) (columns[o * $(fold_columns) + i] * factor);
+        for (size_t o = 0; o < $(b); ++o)
+            for (size_t i = 0; i < $(fold_columns); ++i)
+                columns[o * $(fold_columns) + i] = (double) block[$(from) + i];
+        for (size_t half = 1; half < $(b); half *= 2)
+            for (size_t o = 0; o < $(b); ++o) {
+                if (o & half)
+                    continue;
+                double *low = columns + o * $(fold_columns), *high = low + half * $(fold_columns);
+                for (size_t i = 0; i < $(fold_columns); ++i) {
+                    const double sum = low[i] + high[i], difference = low[i] - high[i];
+                    low[i] = sum;
+                    high[i] = difference;
+                }
+            }
+        for (size_t o = 0; o < $(b); ++o)
+            for (size_t i = 0; i < $(fold_columns); ++i)
+                folded[$(from) + i] = (float) (columns[o * $(fold_columns) + i] * factor);
 //$ end)
 }
 //$ end
@@ -52,15 +52,15 @@ void $(symbol)(const $(training.names.parameters) *parameters, float *prepared, 
 
     /* $(group.text) */
 //$ for _, box in ipairs(group.boxes) do
-//$ local i, from, to = "    ", box.from, box.to
+//$ local from, to = box.from, box.to
 //$ for n, dim in ipairs(box.dims) do
 //$ local variable = variables[n]
 //$ if dim.count > 1 then
-$(i)for (size_t $(variable) = 0; $(variable) < $(dim.count); ++$(variable))
-//$ i, from, to = i .. "    ", sum(times(variable, dim.from), from), sum(times(variable, dim.to), to)
+    for (size_t $(variable) = 0; $(variable) < $(dim.count); ++$(variable))
+//$ from, to = sum(times(variable, dim.from), from), sum(times(variable, dim.to), to)
 //$ end
 //$ end
-$(i)prepared[$(to)] = folded[$(from)];
+    prepared[$(to)] = folded[$(from)];
 //$ end
 //$ end
 }

@@ -1,9 +1,7 @@
 //$ takes prologue, helper, isa, tile, vectors, code_tile, t, passes, training, in_tile, z_pitch, bias_strips, from, to
-//$ lines("", prologue)
+//$ lines(prologue)
 $(include("templates/lookup/lanes/product.c"))
-//$ if #passes > 0 then
-$(include("templates/lookup/shared/butterfly.c"))
-//$ end
+$(include("templates/lookup/shared/butterfly.c")) //$ if #passes > 0
 $(include("templates/lookup/training/hash_gradient.c"))
 $(include("templates/lookup/training/outer.c"))
 //$ local lanes, m = isa.lanes, shape.neighbours
@@ -26,7 +24,7 @@ static void $(helper)_sum_rows(const float *restrict dz, float *restrict sums, s
 //$ for n = 1, tile // lanes - 1 do total = isa.add(total, isa.load("dz", n * lanes)) end
         const $(isa.vector) all = $(total);
 //$ local steps, result = isa.reduce("all", "add")
-//$ declare_constants("        ", steps)
+//$ declare_constants(steps)
         sums[row] += $(result);
     }
 }
@@ -36,30 +34,25 @@ static void $(helper)_sum_dy(const float *restrict dy, size_t tokens, float *res
 {
 //$ for _, strip in ipairs(bias_strips) do
 //$ local function load(base, at, n) return n == lanes and isa.load_unaligned(base, at) or isa.load_partial(base, at, n) end
-//$ local function each(i, at, f)
+//$ local function each(at, f)
 //$     for n = 0, strip.vectors - 1 do f(n, sum(at, n * lanes), lanes) end
 //$     if strip.partial > 0 then f(strip.vectors, sum(at, strip.vectors * lanes), strip.partial) end
 //$ end
-//$ loop("    ", "column", strip.at, strip.at + strip.count * strip.step, strip.step, function(i, column)
-//$ if strip.count == 1 then
-$(i){
-//$ i = i .. "    "
-//$ end
-//$ each(i, column, function(n, at, floats)
-$(i)$(isa.vector) sum$(n) = $(load("sums", at, floats));
+//$ loop("column", strip.at, strip.at + strip.count * strip.step, strip.step, function(column)
+        { //$ if strip.count == 1
+//$ each(column, function(n, at, floats)
+        $(isa.vector) sum$(n) = $(load("sums", at, floats));
 //$ end)
-$(i)for (size_t token = 0; token < tokens; ++token) {
-$(i)    const float *row = dy + token * $(shape.y_step);
-//$ each(i, column, function(n, at, floats)
-$(i)    sum$(n) = $(isa.add("sum" .. n, load("row", at, floats)));
+        for (size_t token = 0; token < tokens; ++token) {
+            const float *row = dy + token * $(shape.y_step);
+//$ each(column, function(n, at, floats)
+            sum$(n) = $(isa.add("sum" .. n, load("row", at, floats)));
 //$ end)
-$(i)}
-//$ each(i, column, function(n, at, floats)
-$(i)$(floats == lanes and isa.store_unaligned("sums", at, "sum" .. n) or isa.store_partial("sums", at, floats, "sum" .. n));
+        }
+//$ each(column, function(n, at, floats)
+        $(floats == lanes and isa.store_unaligned("sums", at, "sum" .. n) or isa.store_partial("sums", at, floats, "sum" .. n));
 //$ end)
-//$ if strip.count == 1 then
-$(i:sub(5))}
-//$ end
+    } //$ if strip.count == 1
 //$ end)
 //$ end
 }
@@ -79,16 +72,12 @@ void $(t.names.project)(const $(training.names.parameters) *parameters, const fl
     const float *z, const uint16_t *code, const float *slope, float *dx, float *sums, void *scratch)
 {
     const float *weights = parameters->prepared;
-//$ if shape.kind == "bh4" then
-    const float zero = $hidden(0.0f); /* else its loop is a call of memset */
-//$ end
+    const float zero = $hidden(0.0f); /* else its loop is a call of memset */ //$ if shape.kind == "bh4"
 //$ for _, buffer in ipairs(t.buffers) do
 //$ local name = (buffer.name == "x" or buffer.name == "dx") and buffer.name .. "_tile" or buffer.name
     float *$(name) = $(sum("(float *) scratch", buffer.at)); /* [$(buffer.rows)][$(tile)] */
 //$ end
-//$ if m == 1 then
-    (void) code;
-//$ end
+    (void) code; //$ if m == 1
 
     $(helper)_sum_dy(dy, tokens, sums + $(training.sums.bias));
     for (size_t first = 0; first < tokens; first += $(tile)) {
@@ -96,12 +85,12 @@ void $(t.names.project)(const $(training.names.parameters) *parameters, const fl
         const float *z_tile = z + first / $(code_tile) * $(z_pitch * code_tile)$(in_tile and " + first % " .. code_tile or "");
         const size_t place = first / $(code_tile) * $(shape.slots * code_tile)$(in_tile and " + first % " .. code_tile or "");
         $(t.names.load)(x + first * $(shape.x_step), present, x_tile);
-//$ loop("        ", "table", 0, shape.h, 1, function(i, table)
-//$ loop(i, "token", 0, tile, lanes, function(i, token)
+//$ loop("table", 0, shape.h, 1, function(table)
+//$ loop("token", 0, tile, lanes, function(token)
 //$ local function at(base, pitch) return sum(base, times(table, pitch), token) end
-$(i)$(helper)_hash_gradient($(at("z_tile", shape.tau * code_tile)),
-$(i)    $(m > 1 and at("code + place", m * code_tile) .. ", " or "")$(at("slope + place", m * code_tile)),
-$(i)    $(at("dz", shape.tau * tile)));
+                $(helper)_hash_gradient($(at("z_tile", shape.tau * code_tile)),
+                    $(m > 1 and at("code + place", m * code_tile) .. ", " or "")$(at("slope + place", m * code_tile)),
+                    $(at("dz", shape.tau * tile)));
 //$ end, { braces = false })
 //$ end, { braces = false })
         $(helper)_sum_rows(dz, sums + $(training.sums.projection_bias), $(shape.bits));
@@ -119,25 +108,25 @@ $(include("templates/lookup/training/stages.c"))
    columns  [$(shape.block)][$(training.fold_columns)], overwritten */
 static void $(helper)_unfold_block(const float *restrict folded, float factor, float *restrict block, float *restrict columns)
 {
-//$ loop("    ", "first", 0, shape.block, training.fold_columns, function(i, first)
+//$ loop("first", 0, shape.block, training.fold_columns, function(first)
 //$ local from = sum("o * " .. shape.block, first)
-$(i)for (size_t o = 0; o < $(shape.block); ++o)
-$(i)    for (size_t i = 0; i < $(training.fold_columns); ++i)
-$(i)        columns[o * $(training.fold_columns) + i] = folded[$(from) + i] * factor;
-$(i)for (size_t half = 1; half < $(shape.block); half *= 2)
-$(i)    for (size_t o = 0; o < $(shape.block); ++o) {
-$(i)        if (o & half)
-$(i)            continue;
-$(i)        float *low = columns + o * $(training.fold_columns), *high = low + half * $(training.fold_columns);
-$(i)        for (size_t i = 0; i < $(training.fold_columns); ++i) {
-$(i)            const float sum = low[i] + high[i], difference = low[i] - high[i];
-$(i)            low[i] = sum;
-$(i)            high[i] = difference;
-$(i)        }
-$(i)    }
-$(i)for (size_t o = 0; o < $(shape.block); ++o)
-$(i)    for (size_t i = 0; i < $(training.fold_columns); ++i)
-$(i)        block[$(from) + i] += columns[o * $(training.fold_columns) + i];
+        for (size_t o = 0; o < $(shape.block); ++o)
+            for (size_t i = 0; i < $(training.fold_columns); ++i)
+                columns[o * $(training.fold_columns) + i] = folded[$(from) + i] * factor;
+        for (size_t half = 1; half < $(shape.block); half *= 2)
+            for (size_t o = 0; o < $(shape.block); ++o) {
+                if (o & half)
+                    continue;
+                float *low = columns + o * $(training.fold_columns), *high = low + half * $(training.fold_columns);
+                for (size_t i = 0; i < $(training.fold_columns); ++i) {
+                    const float sum = low[i] + high[i], difference = low[i] - high[i];
+                    low[i] = sum;
+                    high[i] = difference;
+                }
+            }
+        for (size_t o = 0; o < $(shape.block); ++o)
+            for (size_t i = 0; i < $(training.fold_columns); ++i)
+                block[$(from) + i] += columns[o * $(training.fold_columns) + i];
 //$ end)
 }
 

@@ -1,5 +1,5 @@
 //$ takes prologue, helper, isa, lanes, t, training, pitch, strip_kinds, code_tile
-//$ lines("", prologue)
+//$ lines(prologue)
 //$ local m, slots = shape.neighbours, shape.slots
 
 /* Where the $(m > 1 and m .. " scores" or "score") of a table and a token begin$(m > 1 and "s" or "s"):
@@ -76,7 +76,7 @@ static void $(helper)_strip_$(kind.name)(const float *restrict row, const float 
 //$ for n = 1, chains - 1 do total = isa.add(total, "along" .. n) end
         const $(isa.vector) along = $(total);
 //$ local steps, result = isa.reduce("along", "add")
-//$ declare_constants("        ", steps)
+//$ declare_constants(steps)
         slope[place[entry]] += $(result);
     }
 //$ each(function(n, at, floats)
@@ -93,22 +93,22 @@ static void $(helper)_row_gradient(const float *row, const float *dy, const uint
     for (size_t entry = 0; entry < count; ++entry)
         slope[place[entry]] = 0.0f;
 //$ for _, strip in ipairs(t.strips) do
-//$ loop("    ", "column", strip.at, strip.at + strip.count * strip.step, strip.step, function(i, column)
-$(i)$(helper)_strip_$(strip.name)($(sum("row", column)), $(sum("dy", column)), place, token, count, score, slope,
-$(i)    $(sum("gradient", column)));
+//$ loop("column", strip.at, strip.at + strip.count * strip.step, strip.step, function(column)
+        $(helper)_strip_$(strip.name)($(sum("row", column)), $(sum("dy", column)), place, token, count, score, slope,
+            $(sum("gradient", column)));
 //$ end, { braces = false })
 //$ end
 }
 //$ local full = shape.d_out - shape.d_out % lanes
 //$ local rest = shape.d_out % lanes
-//$ local function columns(indent, body)
-//$     loop(indent, "i", 0, full, lanes, function(i, at)
-//$         body(i, at, lanes)
+//$ local function columns(body)
+//$     loop("i", 0, full, lanes, function(at)
+//$         body(at, lanes)
 //$     end, { block = true })
 //$     if rest > 0 then
-$(indent){
-//$         body(indent .. "    ", full, rest)
-$(indent)}
+        {
+//$         body(full, rest)
+        }
 //$     end
 //$ end
 //$ local function load(base, at, n) return n == lanes and isa.load_unaligned(base, at) or isa.load_partial(base, at, n) end
@@ -127,33 +127,33 @@ static void $(helper)_move_row(const $(training.names.rates) *rates, float *rest
         const $(isa.vector) new_first = $(isa.broadcast("1.0f - rates->beta1"));
         const $(isa.vector) new_second = $(isa.broadcast("1.0f - rates->beta2"));
         float *second_state = state + $(pitch);
-//$ local function adam(i, at, n)
-$(i)const $(isa.vector) g = $(load("gradient", at, n));
-$(i)const $(isa.vector) old_first = $(load("state", at, n));
-$(i)const $(isa.vector) old_second = $(load("second_state", at, n));
-$(i)const $(isa.vector) first = $(isa.fma("new_first", isa.sub("g", "old_first"), "old_first"));
-$(i)const $(isa.vector) second = $(isa.fma("new_second", isa.sub(isa.mul("g", "g"), "old_second"), "old_second"));
-$(i)const $(isa.vector) variance = $(isa.fma("correction", "second", "epsilon"));
-$(i)const $(isa.vector) step = $(isa.mul(isa.mul("rate", "first"), isa.reciprocal_root("variance")));
-$(i)$(store("state", at, n, "first"));
-$(i)$(store("second_state", at, n, "second"));
-$(i)$(store("row", at, n, isa.add(load("row", at, n), "step")));
+//$ local function adam(at, n)
+    const $(isa.vector) g = $(load("gradient", at, n));
+    const $(isa.vector) old_first = $(load("state", at, n));
+    const $(isa.vector) old_second = $(load("second_state", at, n));
+    const $(isa.vector) first = $(isa.fma("new_first", isa.sub("g", "old_first"), "old_first"));
+    const $(isa.vector) second = $(isa.fma("new_second", isa.sub(isa.mul("g", "g"), "old_second"), "old_second"));
+    const $(isa.vector) variance = $(isa.fma("correction", "second", "epsilon"));
+    const $(isa.vector) step = $(isa.mul(isa.mul("rate", "first"), isa.reciprocal_root("variance")));
+    $(store("state", at, n, "first"));
+    $(store("second_state", at, n, "second"));
+    $(store("row", at, n, isa.add(load("row", at, n), "step")));
 //$ end
-//$ columns("        ", adam)
+//$ columns(adam)
         return;
     }
     $(isa.vector) squares = $(isa.zero());
-//$ columns("    ", function(i, at, n)
-$(i)const $(isa.vector) g = $(load("gradient", at, n));
-$(i)squares = $(isa.fma("g", "g", "squares"));
+//$ columns(function(at, n)
+        const $(isa.vector) g = $(load("gradient", at, n));
+        squares = $(isa.fma("g", "g", "squares"));
 //$ end)
 //$ local steps, result = isa.reduce("squares", "add")
-//$ declare_constants("    ", steps)
+//$ declare_constants(steps)
     *state += $(result) * $(training.one_over_d_out);
     const $(isa.vector) sum = $(isa.add(isa.broadcast("*state"), "epsilon"));
     const $(isa.vector) rate = $(isa.mul(isa.broadcast("-rates->rate"), isa.reciprocal_root("sum")));
-//$ columns("    ", function(i, at, n)
-$(i)$(store("row", at, n, isa.fma("rate", load("gradient", at, n), load("row", at, n))));
+//$ columns(function(at, n)
+        $(store("row", at, n, isa.fma("rate", load("gradient", at, n), load("row", at, n))));
 //$ end)
 }
 

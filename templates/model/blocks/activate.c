@@ -6,20 +6,18 @@
 static void $(helper)_activate(const $(names.type("buffers")) *b, size_t tokens)
 {
     for (size_t token = 0; token < tokens; ++token) {
-//$ if shape.gated then
-        const float *gate = b->gate.at + token * b->gate.step;
-//$ end
+        const float *gate = b->gate.at + token * b->gate.step; //$ if shape.gated
         float *hidden = b->hidden.at + token * b->hidden.step;
 
-//$ loop("        ", "i", 0, shape.f, lanes, function(i, at)
+//$ loop("i", 0, shape.f, lanes, function(at)
 //$ if shape.gated then
-$(i)const $(isa.vector) x = $(isa.load_unaligned("gate", at));
-$(i)const $(isa.vector) open = $(activated)(x);
-$(i)const $(isa.vector) value = $(isa.load_unaligned("hidden", at));
-$(i)$(isa.store_unaligned("hidden", at, isa.mul("open", "value")));
+            const $(isa.vector) x = $(isa.load_unaligned("gate", at));
+            const $(isa.vector) open = $(activated)(x);
+            const $(isa.vector) value = $(isa.load_unaligned("hidden", at));
+            $(isa.store_unaligned("hidden", at, isa.mul("open", "value")));
 //$ else
-$(i)const $(isa.vector) x = $(isa.load_unaligned("hidden", at));
-$(i)$(isa.store_unaligned("hidden", at, activated .. "(x)"));
+            const $(isa.vector) x = $(isa.load_unaligned("hidden", at));
+            $(isa.store_unaligned("hidden", at, activated .. "(x)"));
 //$ end
 //$ end)
 //$ if round then

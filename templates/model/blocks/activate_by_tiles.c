@@ -15,9 +15,7 @@ static void $(helper)_project_and_activate(const $(names.type("layer")) *own, co
 //$ end
 
     if (count < $(v.product.tiles.from)) {
-//$ if gate then
-        $(v.names.product)(&own->$(gate.map.field), &b->$(gate.from), &b->$(gate.to), count);
-//$ end
+        $(v.names.product)(&own->$(gate.map.field), &b->$(gate.from), &b->$(gate.to), count); //$ if gate
         $(v.names.product)(&own->$(map.field), &b->$(joined.of.from), &b->$(joined.of.to), count);
         $(helper)_activate(b, count);
         return;
@@ -36,9 +34,7 @@ static void $(helper)_project_and_activate(const $(names.type("layer")) *own, co
         end = own->$(map.field).panels - panel < share ? own->$(map.field).panels : panel + share;
 //$ -- words: 32 of each input word of a panel
         gates.weights = own->$(gate.map.field).weights + panel * $(32 * joined.of.words);
-//$ if integers then
-        gates.scales = own->$(gate.map.field).scales + panel * 32;
-//$ end
+        gates.scales = own->$(gate.map.field).scales + panel * 32; //$ if integers
         gates.bias = own->$(gate.map.field).bias + panel * 32;
         gates.panels = end - panel;
         $(v.names.product)(&gates, &b->$(gate.from), &b->$(gate.to), count);

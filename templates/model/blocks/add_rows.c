@@ -5,8 +5,8 @@ static void $(helper)_add_$(width)(const float *a, size_t a_step, const float *b
     size_t rows)
 {
     for (size_t row = 0; row < rows; ++row, a += a_step, b += b_step, y += y_step) {
-//$ over_row("        ", width, function(i, at, load, store)
-$(i)$(store("y", at, isa.add(load("a", at), load("b", at))));
+//$ over_row(width, function(at, load, store)
+            $(store("y", at, isa.add(load("a", at), load("b", at))));
 //$ end)
     }
 }

@@ -1,10 +1,10 @@
-//$ takes helper, i, position
+//$ takes helper, position
 //$ -- Makes `cosine` and `sine` the angles of a position.
 //$ local pairs = names.constant("ROPE_PAIRS")
 //$ if shape.rope.digits then
-$(i)float cosine[$(pairs)], sine[$(pairs)];
-$(i)$(helper)_angles(layer, $(position), cosine, sine);
+    float cosine[$(pairs)], sine[$(pairs)];
+    $(helper)_angles(layer, $(position), cosine, sine);
 //$ else
-$(i)const float *cosine = layer->cosines + $(position) * $(pairs);
-$(i)const float *sine = layer->sines + $(position) * $(pairs);
+    const float *cosine = layer->cosines + $(position) * $(pairs);
+    const float *sine = layer->sines + $(position) * $(pairs);
 //$ end

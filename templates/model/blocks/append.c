@@ -15,8 +15,8 @@ $(include("templates/model/blocks/round_head.c", { elements = shape.cache.pitch,
 /* One head of the keys of $(lanes) tokens, `k_step` apart, to positions of a tile that follow each other. */
 static void $(helper)_transpose_keys(const float *restrict k, size_t k_step, float *restrict key)
 {
-//$ loop("    ", "i", 0, whole, lanes, function(i, at)
-$(i)$(transpose)($(sum("k", at)), k_step, $(sum("key", times(at, tile_positions))));
+//$ loop("i", 0, whole, lanes, function(at)
+        $(transpose)($(sum("k", at)), k_step, $(sum("key", times(at, tile_positions))));
 //$ end)
 //$ if whole < shape.width then
     for (size_t i = $(whole); i < $(shape.width); ++i)
@@ -41,9 +41,7 @@ static void $(helper)_append(const $(names.type("layer")) *layer, const $(names.
     const size_t k_step = a->k.step, v_step = a->v.step, first = span->first, tokens = span->count;
     const float *k = a->k.at + span->token * k_step, *v = a->v.at + span->token * v_step;
 $(include("templates/model/blocks/cache_of_span.c", { restrict = "" }))
-//$ if bounded then
-    const size_t end = $(shape.sequences and "span->tokens" or names.constant("CACHE_POSITIONS"));
-//$ end
+    const size_t end = $(shape.sequences and "span->tokens" or names.constant("CACHE_POSITIONS")); //$ if bounded
 //$ if not words then
 //$ if shape.cache.pitch > shape.width + 1 then
     const float one = $hidden(1.0f), zero = $hidden(0.0f); /* else loops are calls of memcpy and memset */
@@ -53,13 +51,9 @@ $(include("templates/model/blocks/cache_of_span.c", { restrict = "" }))
 //$ elseif shape.rope then
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 //$ end
-//$ if turns then
-    size_t turned = 0; /* tokens whose keys are there already */
-//$ end
+    size_t turned = 0; /* tokens whose keys are there already */ //$ if turns
 
-//$ if not shape.rope then
-    (void) layer; /* nothing is rotated */
-//$ end
+    (void) layer; /* nothing is rotated */ //$ if not shape.rope
     for (size_t token = 0; token < tokens; ++token) {
         const size_t position = first + token$(shape.ring and ", place = position % " .. length or "");
         const float *token_k = k + token * k_step, *token_v = v + token * v_step;
@@ -68,10 +62,7 @@ $(include("templates/model/blocks/cache_of_span.c", { restrict = "" }))
         const size_t shifted_from = position > 0 ? position + 1 : 0;
         const size_t shifted_end = $(bounded and "position + 1 < end ? position + 2 : position + 1" or "position + 2");
 //$ end
-//$ if shape.rope then
-$(include("templates/model/blocks/angles.c", { i = "        ", position = "position" }))
-//$ end
-//$ local i = heads and "            " or "        "
+$(include("templates/model/blocks/angles.c", { position = "position" })) //$ if shape.rope
 //$ local head_at = shape.mixed and "head * positions" or "head"
 //$ -- Element 0 of a head of k and v, and of a head in a part of the cache.
 //$ local from = heads and times("head", shape.width) or 0
@@ -82,10 +73,10 @@ $(include("templates/model/blocks/angles.c", { i = "        ", position = "posit
 //$ local function fill(name)
 //$     if shape.cache.pitch == shape.width then return end
 //$     if shape.cache.pitch == shape.width + 1 then
-$(i)$(name)[$(shape.width)] = 0.0f;
+            $(name)[$(shape.width)] = 0.0f;
 //$     else
-$(i)for (size_t i = $(shape.width); i < $(value_pitch); ++i)
-$(i)    $(name)[i] = zero;
+            for (size_t i = $(shape.width); i < $(value_pitch); ++i)
+                $(name)[i] = zero;
 //$     end
 //$ end
 //$ local function of_tile(at)
@@ -93,24 +84,20 @@ $(i)    $(name)[i] = zero;
 //$ end
 //$ local tile_place = of_tile(place)
 //$ -- A key's elements go where `store(indent)` puts them, from `key` on, and its scale, `unit`, to its place.
-//$ local function store_key(i, storage, store)
-//$     if shape.shifted == 0 then return store(i) end
+//$ local function store_key(storage, store)
+//$     if shape.shifted == 0 then return store() end
 //$     local from, last = "shifted_from", "shifted_end"
 //$     if shape.shifted < shape.kv_heads then
-$(i)const size_t from = head < $(shape.shifted) ? shifted_from : position, last = head < $(shape.shifted) ? shifted_end : position + 1;
+        const size_t from = head < $(shape.shifted) ? shifted_from : position, last = head < $(shape.shifted) ? shifted_end : position + 1;
 //$         from, last = "from", "last"
 //$     end
-$(i)for (size_t at = $(from); at < $(last); ++at) {
+            for (size_t at = $(from); at < $(last); ++at) {
 //$     local at = shape.ring and "slot" or "at"
-//$     if shape.ring then
-$(i)    const size_t slot = at % $(length);
-//$     end
-$(i)    $(storage) *key = $(in_cache("keys", of_tile(at)));
-//$     store(i .. "    ")
-//$     if cache_type.scaled then
-$(i)    key_scales[$(sum(head_of("key_scales"), at))] = unit;
-//$     end
-$(i)}
+                const size_t slot = at % $(length); //$ if shape.ring
+                $(storage) *key = $(in_cache("keys", of_tile(at)));
+//$     store()
+                key_scales[$(sum(head_of("key_scales"), at))] = unit; //$ if cache_type.scaled
+            }
 //$ end
 //$ -- Where the unit of a key goes first.
 //$ local unit = shape.shifted > 0 and "const float unit" or in_scales("key_scales")
@@ -125,99 +112,88 @@ $(i)}
             turned = token + $(lanes);
         }
 //$ end
-//$ if heads then
-        for (size_t head = 0; head < $(shape.kv_heads); ++head) {
-//$ end
+        for (size_t head = 0; head < $(shape.kv_heads); ++head) { //$ if heads
 //$ if words then
 //$ local pitch, count = v.attention.query_step, shape.cache.key_step
 //$ -- The line that rounds a head to words, in units that go to `unit`.
 //$ local function round(name, unit)
 //$     if words.integers then
-$(i)$(unit) = $(rounds[shape.width])_round_block_$(shape.width)($(name), words, &start);
+            $(unit) = $(rounds[shape.width])_round_block_$(shape.width)($(name), words, &start);
 //$     else
-$(i)$(rounds[shape.width])_rounded_$(shape.width)($(name), $(shape.width), words, $(pitch), 1);
+            $(rounds[shape.width])_rounded_$(shape.width)($(name), $(shape.width), words, $(pitch), 1);
 //$     end
 //$ end
-//$ if shape.shifted == 0 then
-$(i)uint32_t *key = $(in_cache("keys", tile_place));
-//$ end
+            uint32_t *key = $(in_cache("keys", tile_place)); //$ if shape.shifted == 0
 //$ local first_word = in_cache("values", place .. " / " .. words.rows .. " * " .. value_pitch)
-$(i)unsigned char *value = (unsigned char *) ($(first_word)) + $(place) % $(words.rows)$(words.rows < 4 and " * " .. 4 // words.rows or "");
-$(i)uint32_t words[$(pitch)]$(words.integers and ", start; /* which is for queries only */" or ";")
+    unsigned char *value = (unsigned char *) ($(first_word)) + $(place) % $(words.rows)$(words.rows < 4 and " * " .. 4 // words.rows or "");
+            uint32_t words[$(pitch)]$(words.integers and ", start; /* which is for queries only */" or ";")
 //$ if shape.rope then
-$(i)float all[$(shape.width)];
-$(i)$(helper)_rotate($(sum("token_k", from)), cosine, sine, one, all);
+            float all[$(shape.width)];
+            $(helper)_rotate($(sum("token_k", from)), cosine, sine, one, all);
 //$ end
 //$ round(shape.rope and "all" or sum("token_k", from), unit)
 //$ -- Bytes of a key are words.offset larger: added to each without a carry.
 //$ local raised = words.offset == 128 and "words[i] ^ 0x80808080u" or "((words[i] & 0x7f7f7f7fu) + 0x40404040u) & 0x7f7f7f7fu"
-//$ store_key(i, "uint32_t", function(i)
-$(i)for (size_t i = 0; i < $(count); ++i)
-$(i)    key[i * $(tile_positions)] = $(words.integers and raised or "words[i]");
+//$ store_key("uint32_t", function()
+                for (size_t i = 0; i < $(count); ++i)
+                    key[i * $(tile_positions)] = $(words.integers and raised or "words[i]");
 //$ end)
 //$ round(sum("token_v", from), in_scales("value_scales"))
 //$ -- A word has as many elements of a value as a word of the cache has positions.
 //$ local whole, bytes = shape.width // words.rows, 4 // words.rows
 //$ -- The line that stores byte `k` of a word.
-//$ local function store_byte(i, word, k)
+//$ local function store_byte(word, k)
 //$     local byte = k == 0 and "words[" .. word .. "]" or "(words[" .. word .. "] >> " .. 8 * k .. ")"
-$(i)value[$(sum(times(4 * words.rows, word), k // bytes * 4 + k % bytes))] = (unsigned char) $(byte);
+                value[$(sum(times(4 * words.rows, word), k // bytes * 4 + k % bytes))] = (unsigned char) $(byte);
 //$ end
-//$ loop(i, "i", 0, whole, 1, function(i, word)
-//$ for k = 0, 3 do store_byte(i, word, k) end
+//$ loop("i", 0, whole, 1, function(word)
+//$ for k = 0, 3 do store_byte(word, k) end
 //$ end)
-//$ for k = 0, shape.width % words.rows * bytes - 1 do store_byte(i, whole, k) end
+//$ for k = 0, shape.width % words.rows * bytes - 1 do store_byte(whole, k) end
 //$ if shape.cache.pitch > shape.width then
-$(i)for (size_t i = $(shape.width); i < $(value_pitch); ++i)
-//$ if words.rows == 4 then
-$(i)    value[4 * i] = 0;
-//$ else
-$(i)    value[4 * i] = value[4 * i + 1] = 0;
-//$ end
+            for (size_t i = $(shape.width); i < $(value_pitch); ++i)
+                value[4 * i] = 0; //$ if words.rows == 4
+                value[4 * i] = value[4 * i + 1] = 0; //$ if words.rows ~= 4
 //$ end
 //$ else
-//$ if shape.shifted == 0 then
-$(i)$(cache_type.storage) *key = $(in_cache("keys", tile_place));
-//$ end
-$(i)$(cache_type.storage) *value = $(in_cache("values", place .. " * " .. value_pitch));
+            $(cache_type.storage) *key = $(in_cache("keys", tile_place)); //$ if shape.shifted == 0
+            $(cache_type.storage) *value = $(in_cache("values", place .. " * " .. value_pitch));
 //$ if not plain then
-$(i)float all[$(value_pitch)];
-$(i)$(cache_type.storage) rounded[$(value_pitch)];
+            float all[$(value_pitch)];
+            $(cache_type.storage) rounded[$(value_pitch)];
 //$ fill("all")
 //$ elseif shape.rope then
-$(i)float all[$(shape.width)];
+            float all[$(shape.width)];
 //$ end
 //$ if shape.rope then
-$(i)$(helper)_rotate($(sum("token_k", from)), cosine, sine, one, all);
+            $(helper)_rotate($(sum("token_k", from)), cosine, sine, one, all);
 //$ elseif not plain then
-$(i)for (size_t i = 0; i < $(shape.width); ++i)
-$(i)    all[i] = one * $(element("token_k", "i"));
+            for (size_t i = 0; i < $(shape.width); ++i)
+                all[i] = one * $(element("token_k", "i"));
 //$ end
 //$ if cache_type.scaled then
-$(i)$(unit) = $(helper)_round_head(all, rounded);
+            $(unit) = $(helper)_round_head(all, rounded);
 //$ elseif not plain then
-$(i)$(helper)_round_head(all, rounded);
+            $(helper)_round_head(all, rounded);
 //$ end
 //$ local is_left = turns and (shape.shifted > 0 and "(head < " .. shape.shifted .. " || token >= turned) && " or "token >= turned && ")
-//$ store_key(i, cache_type.storage, function(i)
-$(i)for (size_t i = 0; $(is_left or "")i < $(shape.width); ++i)
-$(i)    key[i * $(tile_positions)] = $(not plain and "rounded[i]" or shape.rope and "all[i]" or element("token_k", "i"));
+//$ store_key(cache_type.storage, function()
+                for (size_t i = 0; $(is_left or "")i < $(shape.width); ++i)
+                    key[i * $(tile_positions)] = $(not plain and "rounded[i]" or shape.rope and "all[i]" or element("token_k", "i"));
 //$ end)
 //$ local to = plain and "value" or "all"
-//$ over_row(i, shape.width, function(i, at, load, store)
+//$ over_row(shape.width, function(at, load, store)
 //$ -- Without the factor of 1 compilers would call memcpy.
-$(i)$(store(to, at, isa.mul(isa.broadcast("one"), load("token_v", sum(from, at)))));
+                $(store(to, at, isa.mul(isa.broadcast("one"), load("token_v", sum(from, at)))));
 //$ end)
 //$ if cache_type.scaled then
-$(i)$(in_scales("value_scales")) = $(helper)_round_head(all, value);
+            $(in_scales("value_scales")) = $(helper)_round_head(all, value);
 //$ elseif not plain then
-$(i)$(helper)_round_head(all, value);
+            $(helper)_round_head(all, value);
 //$ else
 //$ fill("value")
 //$ end
 //$ end
-//$ if heads then
-        }
-//$ end
+        } //$ if heads
     }
 }

@@ -16,53 +16,42 @@ static void $(helper)_append(const $(names.type("layer")) *layer, const $(names.
     const size_t k_step = a->k.step, first = span->first, tokens = span->count;
     const float *k = a->k.at + span->token * k_step;
 $(include("templates/model/blocks/cache_of_span.c", { restrict = "" }))
-//$ if plain or copies then
-    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
-//$ end
-//$ if copies then
-    const float zero = $hidden(0.0f); /* else its loop is a call of memset */
-//$ end
+    const float one = $hidden(1.0f); /* else its loop is a call of memcpy */ //$ if plain or copies
+    const float zero = $hidden(0.0f); /* else its loop is a call of memset */ //$ if copies
 
     (void) layer; /* nothing is rotated before it is read */
     for (size_t token = 0; token < tokens; ++token) {
         const float *token_k = k + token * k_step;
         const size_t place = $(shape.ring and "(first + token) % " .. length or "first + token");
         $(cache_type.storage) *row = keys + place * $(pitch);
-//$ local i = cache_type.scaled and "            " or "        "
 //$ local function head_of(name) return cache_type.scaled and sum(name, times("head", width)) or name end
-//$ if cache_type.scaled then
-        for (size_t head = 0; head < $(shape.heads); ++head) {
-//$ end
+        for (size_t head = 0; head < $(shape.heads); ++head) { //$ if cache_type.scaled
 //$ if plain then
-$(i)for (size_t i = 0; i < $(shape.e); ++i)
-$(i)    row[i] = one * token_k[i];
+            for (size_t i = 0; i < $(shape.e); ++i)
+                row[i] = one * token_k[i];
 //$ if copies then
-$(i)for (size_t i = $(shape.e); i < $(pitch); ++i)
-$(i)    row[i] = zero;
+            for (size_t i = $(shape.e); i < $(pitch); ++i)
+                row[i] = zero;
 //$ end
 //$ elseif copies then
-$(i)float all[$(elements)];
+            float all[$(elements)];
+            $(cache_type.storage) rounded[$(elements)]; //$ if cache_type.scaled
+            for (size_t i = 0; i < $(part); ++i)
+                all[i] = one * token_k[$(head_of("i"))];
+            for (size_t i = $(part); i < $(elements); ++i)
+                all[i] = zero;
 //$ if cache_type.scaled then
-$(i)$(cache_type.storage) rounded[$(elements)];
-//$ end
-$(i)for (size_t i = 0; i < $(part); ++i)
-$(i)    all[i] = one * token_k[$(head_of("i"))];
-$(i)for (size_t i = $(part); i < $(elements); ++i)
-$(i)    all[i] = zero;
-//$ if cache_type.scaled then
-$(i)key_scales[place * $(shape.heads) + head] = $(helper)_round_head(all, rounded);
-$(i)for (size_t i = 0; i < $(part); ++i)
-$(i)    row[$(head_of("i"))] = rounded[i];
+            key_scales[place * $(shape.heads) + head] = $(helper)_round_head(all, rounded);
+            for (size_t i = 0; i < $(part); ++i)
+                row[$(head_of("i"))] = rounded[i];
 //$ else
-$(i)$(helper)_round_head(all, row);
+            $(helper)_round_head(all, row);
 //$ end
 //$ elseif cache_type.scaled then
-$(i)key_scales[place * $(shape.heads) + head] = $(helper)_round_head($(head_of("token_k")), $(head_of("row")));
+            key_scales[place * $(shape.heads) + head] = $(helper)_round_head($(head_of("token_k")), $(head_of("row")));
 //$ else
-$(i)$(helper)_round_head(token_k, row);
+            $(helper)_round_head(token_k, row);
 //$ end
-//$ if cache_type.scaled then
-        }
-//$ end
+        } //$ if cache_type.scaled
     }
 }

@@ -15,56 +15,49 @@ static void $(helper)_append(const $(names.type("layer")) *layer, const $(names.
     const size_t k_step = a->k.step, v_step = a->v.step, first = span->first, tokens = span->count;
     const float *k = a->k.at + span->token * k_step, *v = a->v.at + span->token * v_step;
 $(include("templates/model/blocks/cache_of_span.c", { restrict = "" }))
-//$ if shifted then
-    const size_t end = span->tokens;
-//$ end
+    const size_t end = span->tokens; //$ if shifted
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 
     for (size_t token = 0; token < tokens; ++token) {
-//$ if shape.rope then
-$(include("templates/model/blocks/angles.c", { i = "        ", position = "(first + token)" }))
-//$ end
-//$ loop("        ", "head", 0, shape.kv_heads, 1, function(i, head)
+$(include("templates/model/blocks/angles.c", { position = "(first + token)" })) //$ if shape.rope
+//$ loop("head", 0, shape.kv_heads, 1, function(head)
 //$ local from = times(head, shape.width)
 //$ local function at(name, position) return sum(name, times(head, names.constant(name:upper() .. "_HEAD")), position) end
-$(i)const float *own = k + token * k_step$(from ~= 0 and " + " .. from or "");
-$(i)const float *from = v + token * v_step$(from ~= 0 and " + " .. from or "");
-$(i)float *value = $(at("values", "(first + token) * " .. names.constant("VALUE_PITCH")));
+            const float *own = k + token * k_step$(from ~= 0 and " + " .. from or "");
+            const float *from = v + token * v_step$(from ~= 0 and " + " .. from or "");
+            float *value = $(at("values", "(first + token) * " .. names.constant("VALUE_PITCH")));
 //$ local position = "first + token"
-//$ local turn = i
 //$ if shifted then
-$(i)const size_t next = first + token + 1, is_shifted = $(type(head) == "number" and "1" or "head < " .. shape.shifted);
-$(i)for (size_t at = is_shifted && next > 1 ? next : next - 1; at < (is_shifted && next < end ? next + 1 : next); ++at) {
-//$     position, turn = "at", i .. "    "
+            const size_t next = first + token + 1, is_shifted = $(type(head) == "number" and "1" or "head < " .. shape.shifted);
+            for (size_t at = is_shifted && next > 1 ? next : next - 1; at < (is_shifted && next < end ? next + 1 : next); ++at) {
+//$     position = "at"
 //$ end
-$(turn)float *key = $(at("keys", "(" .. position .. ") * " .. shape.width));
+            float *key = $(at("keys", "(" .. position .. ") * " .. shape.width));
 //$ if shape.rope then
-$(turn)$(helper)_rotate(own, cosine, sine, one, key);
+            $(helper)_rotate(own, cosine, sine, one, key);
 //$ else
-//$ over_row(turn, shape.width, function(i, at, load, store)
-$(i)$(store("key", at, isa.mul(isa.broadcast("one"), load("own", at))));
+//$ over_row(shape.width, function(at, load, store)
+                $(store("key", at, isa.mul(isa.broadcast("one"), load("own", at))));
 //$ end)
 //$ end
-//$ if shifted then
-$(i)}
-//$ end
-//$ over_row(i, shape.width, function(i, at, load, store)
-$(i)$(store("value", at, isa.mul(isa.broadcast("one"), load("from", at))));
+            } //$ if shifted
+//$ over_row(shape.width, function(at, load, store)
+                $(store("value", at, isa.mul(isa.broadcast("one"), load("from", at))));
 //$ end)
 //$ end, { block = true })
     }
-//$ loop("    ", "head", 0, shape.kv_heads, 1, function(i, head)
+//$ loop("head", 0, shape.kv_heads, 1, function(head)
 //$ local function of_head(name) return sum(name, times(head, names.constant(name:upper() .. "_HEAD"))) end
 //$ local from, to = "first", "first + tokens"
 //$ if shifted then
 //$ local is_shifted = type(head) == "number" and "" or "head < " .. shape.shifted .. " && "
-$(i)const size_t from = $(is_shifted)first > 0 ? first + 1 : first;
-$(i)const size_t to = $(is_shifted)first + tokens < end ? first + tokens + 1 : first + tokens;
-$(i)if (from < to)
+        const size_t from = $(is_shifted)first > 0 ? first + 1 : first;
+        const size_t to = $(is_shifted)first + tokens < end ? first + tokens + 1 : first + tokens;
+        if (from < to)
 //$ from, to = "from", "to"
 //$ end
 //$ local keys = of_head("keys") .. " + " .. from .. " * " .. shape.width .. ", " .. shape.width
 //$ local codes = of_head("codes") .. " + " .. from .. ", " .. names.constant("CODE_PITCH")
-$(i)$(shifted and "    " or "")$(helper)_hash_tokens(layer->signs, $(keys), $(shifted and to .. " - " .. from or "tokens"), $(codes), a->z);
+    $(shifted and "    " or "")$(helper)_hash_tokens(layer->signs, $(keys), $(shifted and to .. " - " .. from or "tokens"), $(codes), a->z);
 //$ end, { block = true })
 }

@@ -16,15 +16,12 @@ static void $(helper)_shape(const float *restrict value, const float *restrict s
     for (size_t i = 0; i < $(value_pitch); ++i)
         total[i] = zero;
     for (size_t token = 0; token < tokens; ++token) {
-//$ if shape.causal then
-        const size_t last = first + token + 1 < end ? first + token + 1 : end;
-//$ else
-        const size_t last = end;
-//$ end
+        const size_t last = first + token + 1 < end ? first + token + 1 : end; //$ if shape.causal
+        const size_t last = end; //$ if not shape.causal
         for (; seen < last; ++seen)
-//$ loop("            ", "i", 0, shape.cache.pitch, lanes, function(i, k)
+//$ loop("i", 0, shape.cache.pitch, lanes, function(k)
 //$ local value = isa.load_unaligned("value", sum("seen * " .. value_pitch, k))
-$(i)$(isa.store_unaligned("total", k, isa.add(isa.load_unaligned("total", k), value)));
+                $(isa.store_unaligned("total", k, isa.add(isa.load_unaligned("total", k), value)));
 //$ end, { to = value_pitch })
         for (size_t row = 0; row < $(shape.group); ++row, y += $(value_pitch)) {
             const float *own = value + (first + token) * $(value_pitch), *parts = shape + row * 3;
@@ -54,12 +51,9 @@ $(include("templates/model/blocks/cache_of_span.c", { restrict = "" }))
 //$ end
 
     some_tokens.tokens = span->tokens;
-//$ if shape.mixed then
-    head_cache.positions = positions;
-//$ end
+    head_cache.positions = positions; //$ if shape.mixed
 //$ local factor = shape.unit and "factor" or scale == "1.0f" and "one" or scale
 //$ -- Rows of queries: of token `own` of a batch, number `row` of a group; and what lies before the head's elements.
-//$ local i = heads and "            " or "        "
 //$ local count = some and "count" or "1"
 //$ local token = some and "(token + own)" or "token"
 //$ local position = some and "(first + token + own)" or "(first + token)"
@@ -72,86 +66,58 @@ $(include("templates/model/blocks/cache_of_span.c", { restrict = "" }))
 //$     return head and " + " .. times(head, shape.width) or ""
 //$ end
     for (size_t token = 0; token < tokens; $(some and "token += " .. v.queries or "++token")) {
-//$ if some then
-        const size_t count = tokens - token < $(v.queries) ? tokens - token : $(v.queries);
-//$ end
-//$ if heads then
-        for (size_t head = 0; head < $(shape.cached_heads); ++head) {
-//$ end
-//$ local inner = i
-//$ if some then
-$(i)for (size_t own = 0; own < count; ++own) {
-//$     inner = i .. "    "
-//$ end
-//$ if shape.rope then
-$(include("templates/model/blocks/angles.c", { i = inner, position = position }))
-//$ end
+        const size_t count = tokens - token < $(v.queries) ? tokens - token : $(v.queries); //$ if some
+        for (size_t head = 0; head < $(shape.cached_heads); ++head) { //$ if heads
+            for (size_t own = 0; own < count; ++own) { //$ if some
+$(include("templates/model/blocks/angles.c", { position = position })) //$ if shape.rope
 //$ local row = group > 1
-//$ local each = inner
-//$ if row then
-$(inner)for (size_t row = 0; row < $(group); ++row) {
-//$     each = inner .. "    "
-//$ end
-$(each)const float *from = q + $(token) * q_step$(element(row));
+            for (size_t row = 0; row < $(group); ++row) { //$ if row
+            const float *from = q + $(token) * q_step$(element(row));
 //$ local to = query(row)
-$(each)float *to = a->queries$(to ~= "" and " + " .. times(to, shape.width) or "");
-//$ if shape.unit then
-$(each)const float factor = $(scale) * layer->attention_scale[$(number_of(row))];
-//$ end
+            float *to = a->queries$(to ~= "" and " + " .. times(to, shape.width) or "");
+            const float factor = $(scale) * layer->attention_scale[$(number_of(row))]; //$ if shape.unit
 //$ if shape.rope then
-$(each)$(helper)_rotate(from, cosine, sine, $(factor), to);
+            $(helper)_rotate(from, cosine, sine, $(factor), to);
 //$ else
-//$ over_row(each, shape.width, function(i, at, load, store)
-$(i)$(store("to", at, isa.mul(isa.broadcast(factor), load("from", at))));
+//$ over_row(shape.width, function(at, load, store)
+                $(store("to", at, isa.mul(isa.broadcast(factor), load("from", at))));
 //$ end)
 //$ end
-//$ if row then
-$(inner)}
-//$ end
-//$ if some then
-$(i)}
-//$ end
+            } //$ if row
+            } //$ if some
 //$ if words then
 //$ local rows = some and (group > 1 and "count * " .. group or "count") or group
-$(i)$(rounds[shape.width])_rounded_$(shape.width)(a->queries, $(shape.width), a->rounded_queries, $(v.attention.query_step), $(rows));
+        $(rounds[shape.width])_rounded_$(shape.width)(a->queries, $(shape.width), a->rounded_queries, $(v.attention.query_step), $(rows));
 //$ end
 
 //$ for _, part in ipairs(structs.cache) do
 //$ if part.at then
 //$ local first = heads and times(head_at, names.constant(part.name:upper() .. "_HEAD")) or 0
-$(i)head_cache.$(part.name) = $(sum(part.name, first));
+            head_cache.$(part.name) = $(sum(part.name, first));
 //$ end
 //$ end
-$(i)some_tokens.first = first + token;
-$(i)some_tokens.count = $(count);
-$(i)$(v.names.attention)(layer, &head_cache, &some_tokens, a);
+            some_tokens.first = first + token;
+            some_tokens.count = $(count);
+            $(v.names.attention)(layer, &head_cache, &some_tokens, a);
 //$ if shape.shaped then
 //$ local parts = sum("layer->attention_shape", heads and times("head", 3 * group) or 0)
-$(i)$(helper)_shape(head_cache.values, $(parts), &some_tokens, a->sums);
+            $(helper)_shape(head_cache.values, $(parts), &some_tokens, a->sums);
 //$ end
 //$ if made then
 $(include("templates/model/blocks/values_of_keys.c", { count = count, rounds = rounds }))
 //$ else
 //$ local number = some and (row and "count * " .. group or "count") or tostring(group)
-//$ local out = i
-//$ if number ~= "1" then
-$(i)for (size_t row = 0; row < $(number); ++row) {
-//$     out = i .. "    "
-//$ end
+            for (size_t row = 0; row < $(number); ++row) { //$ if number ~= "1"
 //$ local of_token = not some and "token" or row and "(token + row / " .. group .. ")" or "(token + row)"
 //$ local of_group = row and (some and "row % " .. group or "row")
 //$ local head_of = heads and of_group and "(head * " .. group .. " + " .. of_group .. ")" or heads and "head" or of_group
-$(out)float *out = y + $(of_token) * y_step$(head_of and " + " .. times(head_of, shape.width) or "");
+            float *out = y + $(of_token) * y_step$(head_of and " + " .. times(head_of, shape.width) or "");
 //$ local sums_at = number ~= "1" and "row * " .. value_pitch or 0
-//$ over_row(out, shape.width, function(i, at, load, store)
-$(i)$(store("out", at, isa.mul(isa.broadcast("one"), load("a->sums", sum(sums_at, at)))));
+//$ over_row(shape.width, function(at, load, store)
+                $(store("out", at, isa.mul(isa.broadcast("one"), load("a->sums", sum(sums_at, at)))));
 //$ end)
-//$ if number ~= "1" then
-$(i)}
+            } //$ if number ~= "1"
 //$ end
-//$ end
-//$ if heads then
-        }
-//$ end
+        } //$ if heads
     }
 }

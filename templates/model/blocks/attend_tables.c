@@ -21,7 +21,7 @@ $(include("templates/model/blocks/cache_of_span.c", { restrict = "" }))
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 
     for (size_t token = 0; token < tokens; ++token) {
-$(include("templates/model/blocks/angles.c", { i = "        ", position = "(span->first + token)" }))
+$(include("templates/model/blocks/angles.c", { position = "(span->first + token)" }))
 //$ for _, row in ipairs(all) do
 //$ local name, heads = row.name, row.heads
 //$ local own = name .. " + token * " .. name .. "_step + head * " .. shape.width
@@ -52,20 +52,20 @@ $(include("templates/model/blocks/angles.c", { i = "        ", position = "(span
     part.table = a->table;
 //$ end
     part.y.step = y_step;
-//$ loop("    ", "head", 0, shape.kv_heads, 1, function(i, head)
+//$ loop("head", 0, shape.kv_heads, 1, function(head)
 //$ local of_q, of_k = times(head, group * shape.width), times(head, shape.width)
 //$ local function codes_of(heads) return head ~= 0 and "head * " .. heads * hash.tables .. " * tokens" or 0 end
 //$ for _, part in ipairs(structs.cache) do
-$(i)head_cache.$(part.name) = $(sum(part.name, times(head, names.constant(part.name:upper() .. "_HEAD"))));
+        head_cache.$(part.name) = $(sum(part.name, times(head, names.constant(part.name:upper() .. "_HEAD"))));
 //$ end
-$(i)part.q.at = $(sum("q", of_q));
-$(i)part.q_codes = $(sum("a->q_codes", codes_of(group)));
+        part.q.at = $(sum("q", of_q));
+        part.q_codes = $(sum("a->q_codes", codes_of(group)));
 //$ if causal then
-$(i)part.k.at = $(sum("k", of_k));
-$(i)part.v.at = $(sum("v", of_k));
-$(i)part.k_codes = $(sum("a->k_codes", codes_of(1)));
+        part.k.at = $(sum("k", of_k));
+        part.v.at = $(sum("v", of_k));
+        part.k_codes = $(sum("a->k_codes", codes_of(1)));
 //$ end
-$(i)part.y.at = $(sum("y", of_q));
-$(i)$(v.names.attention)(&head_cache, span, &part);
+        part.y.at = $(sum("y", of_q));
+        $(v.names.attention)(&head_cache, span, &part);
 //$ end)
 }

@@ -1,6 +1,6 @@
 //$ takes prologue, isa, v, lanes, symbol, helper, keys, attention, cache_type, load_cached, dots, cap,
 //$ takes cached_type
-//$ lines("", prologue)
+//$ lines(prologue)
 //$ local score_prefetch, sum_blocks = attention.score_prefetch, attention.sum_blocks
 //$ -- Addresses that are prefetched are integers, in bytes: they may lie behind the cache. Their parameters; their
 //$ -- arguments, each as of(base) says.
@@ -28,17 +28,12 @@
 //$     for _, base in ipairs(prefetch.bases) do text = text .. of(base) .. ", " end
 //$     return text
 //$ end
-//$ local function prefetch_at(i, prefetch, before, counter)
-//$     local within = prefetch.every > 1 and i .. "    " or i
-//$     if prefetch.every > 1 then
-$(i)if ($(counter) % $(prefetch.every) == 0)$(#prefetch.streams > 1 and " {" or "")
-//$     end
+//$ local function prefetch_at(prefetch, before, counter)
+        if ($(counter) % $(prefetch.every) == 0)$(#prefetch.streams > 1 and " {" or "") //$ if prefetch.every > 1
 //$     for _, stream in ipairs(prefetch.streams) do
-$(within)$(isa[attention.prefetch_word](stream.base, sum(before .. times(counter, prefetch.stride * bytes), stream.at * bytes)));
+            $(isa[attention.prefetch_word](stream.base, sum(before .. times(counter, prefetch.stride * bytes), stream.at * bytes)));
 //$     end
-//$     if prefetch.every > 1 and #prefetch.streams > 1 then
-$(i)}
-//$     end
+        } //$ if prefetch.every > 1 and #prefetch.streams > 1
 //$ end
 //$ local unit_argument = integers and "unit, " or ""
 //$ local weights_and_values = listed(
@@ -53,9 +48,7 @@ $(i)}
 //$     if count == 1 then return "for (; row < " .. all_rows .. "; ++row)" end
 //$     return "for (; row + " .. count .. " <= " .. all_rows .. "; row += " .. count .. ")"
 //$ end
-//$ if from_keys then
-$(include("templates/model/blocks/keys_of_tile.c"))
-//$ end
+$(include("templates/model/blocks/keys_of_tile.c")) //$ if from_keys
 //$ for _, rows in ipairs(attention.rows) do
 //$ if not from_keys then
 
@@ -71,44 +64,39 @@ static inline void $(helper)_scores_$(rows)(const $(row_storage) *restrict query
 //$ end
 //$ end
 //$ local once = attention.score_elements == keys
-//$ local i = once and "    " or "        "
 //$ local function from(place) return once and place or sum("at", place) end
-//$ if not once then
-    for (size_t at = 0; at < $(keys); at += $(attention.score_elements)) {
-//$ end
+    for (size_t at = 0; at < $(keys); at += $(attention.score_elements)) { //$ if not once
 //$ for r = 0, rows - 1 do
 //$ for n = 0, attention.score_vectors - 1 do
-$(i)$(sum_type) s$(r)_$(n) = $(dots and dots.sums.start("query[" .. r * query_step + key_step .. "]") or isa.zero());
+    $(sum_type) s$(r)_$(n) = $(dots and dots.sums.start("query[" .. r * query_step + key_step .. "]") or isa.zero());
 //$ end
 //$ end
-$(i)for (size_t i = 0; i < $(key_step); ++i) {
-//$ prefetch_at(i .. "    ", score_prefetch, once and "" or times("at", attention.score_prefetch_step * bytes) .. " + ", "i")
+    for (size_t i = 0; i < $(key_step); ++i) {
+//$ prefetch_at(score_prefetch, once and "" or times("at", attention.score_prefetch_step * bytes) .. " + ", "i")
 //$ for n = 0, attention.score_vectors - 1 do
-$(i)    const $(own_type) k$(n) = $(load_own("key", sum("i * " .. keys .. (once and "" or " + at"), n * lanes)));
+        const $(own_type) k$(n) = $(load_own("key", sum("i * " .. keys .. (once and "" or " + at"), n * lanes)));
 //$ end
 //$ for r = 0, rows - 1 do
-$(i)    const $(own_type) q$(r) = $(spread("query[" .. sum("i", r * query_step) .. "]"));
+        const $(own_type) q$(r) = $(spread("query[" .. sum("i", r * query_step) .. "]"));
 //$ for n = 0, attention.score_vectors - 1 do
 //$ local score, key, query = "s" .. r .. "_" .. n, "k" .. n, "q" .. r
-$(i)    $(score) = $(dots and dots.sums.dot(score, key, query) or isa.fma(query, key, score));
+        $(score) = $(dots and dots.sums.dot(score, key, query) or isa.fma(query, key, score));
 //$ end
 //$ end
-$(i)}
+    }
 //$ if cache_type.scaled then
 //$ for n = 0, attention.score_vectors - 1 do
-$(i)const $(isa.vector) unit$(n) = $(isa.load_unaligned("scale", from(n * lanes)));
+    const $(isa.vector) unit$(n) = $(isa.load_unaligned("scale", from(n * lanes)));
 //$ end
 //$ end
 //$ for r = 0, rows - 1 do
 //$ for n = 0, attention.score_vectors - 1 do
 //$ local s = "s" .. r .. "_" .. n
 //$ if integers then s = isa.mul(isa.float_of(s), isa.broadcast("unit_of" .. r)) end
-$(i)$(isa.store_unaligned("score", from(r * keys + n * lanes), cache_type.scaled and isa.mul(s, "unit" .. n) or s));
+    $(isa.store_unaligned("score", from(r * keys + n * lanes), cache_type.scaled and isa.mul(s, "unit" .. n) or s));
 //$ end
 //$ end
-//$ if not once then
-    }
-//$ end
+    } //$ if not once
 }
 //$ end
 //$ for _, block in ipairs(sum_blocks) do
@@ -119,9 +107,7 @@ static inline void $(helper)_sums_$(rows)_by_$(block.vectors)($(weights_and_valu
     $(prefetch_parameters(block.prefetch))float *restrict sums)
 {
 //$ for r = 0, rows - 1 do
-//$ if not integers then
-    const $(isa.vector) f$(r) = $(isa.broadcast("factor[" .. r .. "]"));
-//$ end
+    const $(isa.vector) f$(r) = $(isa.broadcast("factor[" .. r .. "]")); //$ if not integers
 //$ for n = 0, block.vectors - 1 do
 //$ local before = isa.load_unaligned("sums", r * shape.cache.pitch + n * lanes)
     $(sum_type) y$(r)_$(n) = $(integers and isa.index_zero() or isa.mul("f" .. r, before));
@@ -143,7 +129,7 @@ static inline void $(helper)_sums_$(rows)_by_$(block.vectors)($(weights_and_valu
 //$ end
     for (size_t k = 0; k < count$(dots and " / " .. dots.rows or ""); ++k) {
         const $(storage) *own = value + k * $(names.constant("VALUE_PITCH"));
-//$ prefetch_at("        ", block.prefetch, "", "k")
+//$ prefetch_at(block.prefetch, "", "k")
 //$ products()
     }
 //$ if dots then
@@ -210,9 +196,7 @@ $(include("templates/model/blocks/attention_tiles.c", given))
 //$ else
    kept     keys [tiles][$(shape.width)][$(keys)], values [positions][$(shape.cache.pitch)]
 //$ end
-//$ if cached_type.scaled then
-            and their units, [positions]$(from_keys and "[" .. shape.heads .. "]" or "")
-//$ end
+            and their units, [positions]$(from_keys and "[" .. shape.heads .. "]" or "") //$ if cached_type.scaled
 //$ local window = shape.full_layers and "window" or shape.window
 //$ local behind = shape.full_layers and "window - 1" or shape.window and shape.window - 1
 //$ local length = shape.mixed and "positions" or names.constant("CACHE_POSITIONS")
@@ -229,47 +213,29 @@ $(include("templates/model/blocks/attention_tiles.c", given))
    a        $(dots and "rounded_queries" or "queries") $(queries)[$(query_step)]$(scaled)$(dots and " and rounded: " .. plural(key_step, "word") .. " of " .. plural(dots.rows, "element") .. more or "");
             sums $(queries)[$(shape.cache.pitch)]: the results$(from_keys and ", means of keys" or "");
             scores $(queries)[$(keys)], $(weights)totals $(queries)[$(lanes)], $(dots and "all" or "both") overwritten
-//$ if cap then
-   A score x becomes $(cap.text) tanh(x / $(cap.text)).
-//$ end
+   A score x becomes $(cap.text) tanh(x / $(cap.text)). //$ if cap
    Nothing may overlap. Cannot fail. */
 void $(symbol)(const $(names.type("layer")) *layer, const $(names.type("cache")) *kept, const $(names.span) *span,
     const $(names.type("attention")) *a)
 {
     const $(row_storage) *query = a->$(dots and "rounded_queries" or "queries");
     const $(cached_storage) *key = kept->keys;
-//$ if cached_type.scaled then
-    const float *key_scale = kept->key_scales;
-//$ end
+    const float *key_scale = kept->key_scales; //$ if cached_type.scaled
 //$ if not from_keys then
     const $(storage) *value = kept->values;
-//$ if cached_type.scaled then
-    const float *value_scale = kept->value_scales;
-//$ end
+    const float *value_scale = kept->value_scales; //$ if cached_type.scaled
 //$ end
     float *sums = a->sums, *score = a->scores, *total = a->totals$(v.buffers.tile_floats > 0 and ", *tile_floats = a->tile" or "");
-//$ if dots then
-    $(dots.storage) *weight = a->rounded_weights;
-//$ end
-//$ if shape.mixed then
-    const size_t positions = kept->positions;
-//$ end
-//$ if shape.full_layers then
-    const size_t window = layer->window;
-//$ end
+    $(dots.storage) *weight = a->rounded_weights; //$ if dots
+    const size_t positions = kept->positions; //$ if shape.mixed
+    const size_t window = layer->window; //$ if shape.full_layers
     const size_t $(shape.causal and "first = span->first, " or shape.window and "first = span->first, end = span->tokens, " or "end = span->tokens, ")queries = span->count;
-//$ if shape.group > 1 then
-    const size_t rows = queries * $(shape.group);
-//$ end
+    const size_t rows = queries * $(shape.group); //$ if shape.group > 1
     const float zero = $hidden(0.0f); /* else its loop is a call of memset */
     const float unseen = $minus_infinity();
 //$ if from_keys then
-//$ if shape.rope then
-    float *turned = tile_floats;
-//$ end
-//$ if not cached_type.plain then
-    float *tile_value = $(sum("tile_floats", shape.rope and keys * shape.width or 0));
-//$ end
+    float *turned = tile_floats; //$ if shape.rope
+    float *tile_value = $(sum("tile_floats", shape.rope and keys * shape.width or 0)); //$ if not cached_type.plain
 //$ end
     float largest[$(v.rows)], factor[$(v.rows)]$(integers and ", unit[" .. v.rows .. "]" or "");
 //$ if shape.causal then
@@ -277,9 +243,7 @@ void $(symbol)(const $(names.type("layer")) *layer, const $(names.type("cache"))
 //$ elseif shape.window then
     const size_t last = $(sum("first + queries", behind)), stop = last < end ? last : end;
 //$ end
-//$ if shape.window then
-    const size_t begin = first + 1 > $(window) ? first + 1 - $(window) : 0;
-//$ end
+    const size_t begin = first + 1 > $(window) ? first + 1 - $(window) : 0; //$ if shape.window
 //$ local stop = shape.window and not shape.causal and "stop" or "end"
 
 //$ if not (shape.full_layers or from_keys and shape.rope) then
@@ -299,9 +263,7 @@ void $(symbol)(const $(names.type("layer")) *layer, const $(names.type("cache"))
     for (size_t tile = $(oldest); tile < $(stop); tile += $(keys)) {
 //$ local place = shape.ring and "place" or "tile"
 //$ local function in_ring(name) return shape.ring and name .. " % " .. length or name end
-//$ if shape.ring then
-        const size_t place = $(in_ring("tile"));
-//$ end
+        const size_t place = $(in_ring("tile")); //$ if shape.ring
 //$ if #score_prefetch.bases > 0 or #sum_blocks[1].prefetch.bases > 0 then
         /* Behind the last tile of a head comes the first one of the next head. These are integers: behind the last
            head there may be nothing. */
@@ -330,9 +292,7 @@ void $(symbol)(const $(names.type("layer")) *layer, const $(names.type("cache"))
 //$     end
         for (size_t head = 0; head < $(shape.heads); ++head) {
 //$ local own_keys = "tile_value + head * " .. shape.width
-//$ if shape.rope then
-            $(helper)_turn_keys(layer, $(own_keys), tile, count, turned);
-//$ end
+            $(helper)_turn_keys(layer, $(own_keys), tile, count, turned); //$ if shape.rope
             for (size_t r = head; r < $(all_rows); r += $(shape.heads))
                 $(helper)_scores(query + r * $(query_step), $(shape.rope and "turned" or own_keys), count, score + r * $(keys));
         }
@@ -389,9 +349,7 @@ void $(symbol)(const $(names.type("layer")) *layer, const $(names.type("cache"))
         for (size_t r = 0; r < $(all_rows); ++r)
 //$ end
             $(integers and "unit[r] = " or "")$(softmax)_softmax($(given));
-//$ if not from_keys then
-        row = 0;
-//$ end
+        row = 0; //$ if not from_keys
 //$ if attention.tiles then
 //$ local weight, to = "weight + row * " .. weight_step, "sums + row * " .. names.constant("VALUE_PITCH")
 //$ -- Weights of positions that nobody sees are 0; values may never have been written, and 0 times NaN is NaN.
@@ -401,14 +359,14 @@ void $(symbol)(const $(names.type("layer")) *layer, const $(names.type("cache"))
 //$ if from_keys then
         /* All rows meet the same columns of keys, which stay in L1. */
 //$ for _, block in ipairs(sum_blocks) do
-//$ loop("        ", "at", block.at, block.at + block.count * block.elements, block.elements, function(i, at)
+//$ loop("at", block.at, block.at + block.count * block.elements, block.elements, function(at)
 //$ local value, next = sum("tile_value", at), sum("next_key", times(at, bytes))
 //$ local function from() return "row ? (uintptr_t) (" .. value .. ") : " .. next end
-$(i)row = 0;
+            row = 0;
 //$ for _, rows in ipairs(attention.rows) do
-$(i)$(over_rows(rows))
-$(i)    $(helper)_sums_$(rows)_by_$(block.vectors)($(sum("score", times("row", weight_step))), factor + row, $(value), count,
-$(i)        $(prefetch_arguments(block.prefetch, from))$(sum("sums + row * " .. names.constant("VALUE_PITCH"), at)));
+            $(over_rows(rows))
+                $(helper)_sums_$(rows)_by_$(block.vectors)($(sum("score", times("row", weight_step))), factor + row, $(value), count,
+                    $(prefetch_arguments(block.prefetch, from))$(sum("sums + row * " .. names.constant("VALUE_PITCH"), at)));
 //$ end
 //$ end)
 //$ end

@@ -9,11 +9,11 @@ static inline void $(helper)_scores_by_tiles(const $(storage) *restrict query, c
     $(isa.tile_zero(1));
 //$ local query, key = 4, 6
 //$ if attention.tiles.short then query, key = 5, 7 end
-//$ loop("    ", "i", 0, key_step, 16, function(i, k)
-$(i)$(isa.tile_load(query, "query", k, 4 * query_step));
+//$ loop("i", 0, key_step, 16, function(k)
+        $(isa.tile_load(query, "query", k, 4 * query_step));
 //$ for part = 0, 1 do
-$(i)$(isa.tile_load(key, "key", sum(times(k, keys), part * 16), 4 * keys));
-$(i)$(isa[attention.tiles.scores](part, query, key));
+        $(isa.tile_load(key, "key", sum(times(k, keys), part * 16), 4 * keys));
+        $(isa[attention.tiles.scores](part, query, key));
 //$ end
 //$ end)
     $(isa.tile_store(0, "score", 0, 4 * keys));
@@ -48,11 +48,8 @@ static inline void $(helper)_sums_by_tiles(const $(storage) *restrict weight, co
 //$ end
     $(isa.tile_load(5, "weight", 0, 4 * weight_step));
     for (size_t at = 0; at < $(pitch); at += 16) {
-//$ if integers then
-        $(isa.tile_zero(0));
-//$ else
-        $(isa.tile_load(0, "sums", "at", "4 * " .. pitch));
-//$ end
+        $(isa.tile_zero(0)); //$ if integers
+        $(isa.tile_load(0, "sums", "at", "4 * " .. pitch)); //$ if not integers
         $(isa.tile_load(7, "value", "at", "4 * " .. pitch));
         $(isa[attention.tiles.sums](0, 5, 7));
         $(isa.tile_store(0, integers and "added" or "sums", integers and "at / " .. lanes or "at", "4 * " .. pitch));

@@ -2,7 +2,7 @@
 //$ takes rounded, rounded_rows, tiles, tokens_parameters, threads, sums, normed, head_norms
 //$ local macro = names.constant
 //$ local layers = shape.layers > 1
-//$ lines("", prologue)
+//$ lines(prologue)
 
 #define $(macro("CHUNK")) $(v.chunk) /* tokens that go through a block together */
 //$ if v.lookup_floats.many > 0 then
@@ -49,22 +49,15 @@ $(include("templates/model/blocks/activate.c", { activated = activated, step = a
 //$ if joined then
 $(include("templates/model/blocks/activate_by_tiles.c", { activated = activated, joined = joined, round = names_of.round }))
 //$ end
-//$ if shape.rope then
-$(include("templates/model/blocks/rotate.c"))
-//$ end
+$(include("templates/model/blocks/rotate.c")) //$ if shape.rope
 $(include("templates/model/blocks/places.c", { layers = layers }))
 //$ if shape.lsh then
 $(include("templates/model/blocks/hash.c", { hash = shape.lsh }))
-//$ if not shape.causal then
-$(include("templates/model/blocks/append_tables.c"))
-//$ end
+$(include("templates/model/blocks/append_tables.c")) //$ if not shape.causal
 $(include("templates/model/blocks/attend_tables.c"))
 //$ else
-//$ if shape.from_keys then
-$(include("templates/model/blocks/append_keys.c"))
-//$ else
-$(include("templates/model/blocks/append.c", { rounds = rounds }))
-//$ end
+$(include("templates/model/blocks/append_keys.c")) //$ if shape.from_keys
+$(include("templates/model/blocks/append.c", { rounds = rounds })) //$ if not shape.from_keys
 $(include("templates/model/blocks/attend.c", { rounds = rounds }))
 //$ end
 //$ for _, width in ipairs(normed) do
@@ -88,16 +81,10 @@ $(include("templates/model/blocks/attend.c", { rounds = rounds }))
 //$         eps = norm.eps,
 //$     }) .. "_" .. norm.name
 //$ end
-//$ for _, width in ipairs(structs.copied) do
-$(include("templates/model/blocks/copy_rows.c", { width = width }))
-//$ end
-//$ if structs.adds then
-$(include("templates/model/blocks/add_rows.c", { width = shape.d }))
-//$ end
+$(include("templates/model/blocks/copy_rows.c", { width = width })) //$ for _, width in ipairs(structs.copied)
+$(include("templates/model/blocks/add_rows.c", { width = shape.d })) //$ if structs.adds
 $(include("templates/model/blocks/spans.c", { together = shape.ring and not shape.lsh and v.queries }))
-//$ if sums then
-$(include("templates/model/blocks/sums.c", { activated = activated or false }))
-//$ end
+$(include("templates/model/blocks/sums.c", { activated = activated or false })) //$ if sums
 //$ local last = after[#after]
 //$ for _, phase in ipairs(v.phases) do
 
@@ -108,9 +95,7 @@ static void $(helper)_$(phase.word)(const $(names.type("call")) *call, size_t la
     $(names.type("cache")) cache;
     $(names.type("buffers")) b;
     $(names.type("attention")) a;
-//$ if phase.spans then
-    $(names.span) span;
-//$ end
+    $(names.span) span; //$ if phase.spans
 
     $(helper)_buffers_at(call, scratch, &b);
     $(helper)_layer_at(call->weights, layer, &b, &own);
@@ -126,7 +111,7 @@ static void $(helper)_$(phase.word)(const $(names.type("call")) *call, size_t la
         $(helper)_chunk_at(call, at, scratch, &b, &a);
 //$ for _, step in ipairs(phase.steps) do
 //$     if not (tiles and step.activated or shape.delivered and step == last) then -- with its activation; behind all layers
-//$         lines("", { include("templates/model/blocks/step.c", { step = step, names_of = names_of }) })
+//$         lines({ include("templates/model/blocks/step.c", { step = step, names_of = names_of }) })
 //$     end
 //$ end
     }
@@ -144,12 +129,8 @@ static void $(helper)_$(phase.word)(const $(names.type("call")) *call, size_t la
 void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const float *x, float *y, $(tokens_parameters), void *scratch)
 {
     $(names.type("call")) call;
-//$ if shape.sequences then
-    const size_t tokens = offsets[sequences] - offsets[0];
-//$ end
-//$ if shape.delivered then
-    $(names.type("buffers")) b;
-//$ end
+    const size_t tokens = offsets[sequences] - offsets[0]; //$ if shape.sequences
+    $(names.type("buffers")) b; //$ if shape.delivered
 
     call.weights = weights;
     call.cache = cache;
@@ -158,13 +139,10 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const floa
     call.y.at = y;
     call.y.step = $(macro("D"));
     call.tokens = tokens;
-//$ if shape.sequences then
-    call.offsets = offsets;
-//$ else
-    call.first = first;
-//$ end
+    call.offsets = offsets; //$ if shape.sequences
+    call.first = first; //$ if not shape.sequences
 //$ -- The phases of a layer, of the tokens from number `from` of a call up to `to`, `count` of them.
-//$ local function run_phases(i, from, to, count)
+//$ local function run_phases(from, to, count)
 //$ local at = from == "0" and "" or from .. " + "
 //$ local function call_of(phase, first, last, memory)
 //$     return helper .. "_" .. phase.word .. "(" .. listed("&call", layers and "layer" or "0", first, last, memory) .. ");"
@@ -174,49 +152,38 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const floa
 //$     local memory = "(unsigned char *) scratch + range * " .. names.macro("THREAD_SCRATCH_BYTES")
 //$     local function range_at(n) return at .. threads.range .. "(" .. listed(count, macro("CHUNK"), "part", n, "ranges") .. ")" end
 //$     for n, phase in ipairs(v.phases) do
-//$         if not phase.alone then
-#pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
-//$         end
-$(i)for (size_t range = 0; range < ranges; ++range)
-$(i)    $(call_of(phase, range_at "range", range_at "range + 1", memory))
+#pragma omp parallel for num_threads((int) ranges) schedule(static, 1) //$ if not phase.alone
+            for (size_t range = 0; range < ranges; ++range)
+                $(call_of(phase, range_at "range", range_at "range + 1", memory))
 //$     end
 #else
 //$ end
-//$ for _, phase in ipairs(v.phases) do
-$(i)$(call_of(phase, from, to, "scratch"))
+            $(call_of(phase, from, to, "scratch")) //$ for _, phase in ipairs(v.phases)
+#endif //$ if threads
 //$ end
-//$ if threads then
-#endif
-//$ end
-//$ end
-//$ local function ranges(i, count)
+//$ local function ranges(count)
 //$ if threads then
 #ifdef $(names.macro("OPENMP"))
 //$ local few = v.part.few and count .. " <= " .. v.part.threshold .. " ? " .. v.part.few .. " : " or ""
-$(i)const size_t part = $(few)$(v.part.many); /* tokens that are worth a thread */
-$(i)const size_t ranges = $(threads.ranges)($(count), $(macro("CHUNK")), part);
+        const size_t part = $(few)$(v.part.many); /* tokens that are worth a thread */
+        const size_t ranges = $(threads.ranges)($(count), $(macro("CHUNK")), part);
 #endif
 //$ end
 //$ end
-//$ local i = layers and "        " or "    "
-//$ local function open_layers(i)
-//$ if layers then
-$(i)for (size_t layer = 0; layer < $(shape.layers); ++layer) {
-//$ end
+//$ local function open_layers()
+        for (size_t layer = 0; layer < $(shape.layers); ++layer) { //$ if layers
 //$ end
 //$ if shape.delivered then
     $(helper)_buffers_at(&call, scratch, &b);
     for (size_t at = 0; at < tokens; at += $(macro("CHUNK"))) {
         const size_t count = tokens - at < $(macro("CHUNK")) ? tokens - at : $(macro("CHUNK"));
 
-//$ ranges("        ", "count")
+//$ ranges("count")
         call.in.at = (float *) (uintptr_t) (x + at * $(macro("D_IN")));
         call.in.step = $(macro("D_IN"));
-//$ if not shape.sequences then
-        call.first = first + at;
-//$ end
-//$ open_layers("        ")
-//$ run_phases(i .. "    ", "0", "count", "count")
+        call.first = first + at; //$ if not shape.sequences
+//$ open_layers()
+//$ run_phases("0", "count", "count")
 //$ if layers then
             call.in.at = b.out.at; /* rows that the next layer's attention reads as they are */
             call.in.step = b.out.step;
@@ -225,20 +192,20 @@ $(i)for (size_t layer = 0; layer < $(shape.layers); ++layer) {
         $(names_of.copy(shape.d))(b.out.at, b.out.step, y + at * $(macro("D")), $(macro("D")), count);
     }
 //$ elseif #v.phases > 1 and shape.causal then
-//$ open_layers("    ")
-$(i)for (size_t at = 0; at < tokens; at += $(macro("CHUNK"))) {
-$(i)    const size_t count = tokens - at < $(macro("CHUNK")) ? tokens - at : $(macro("CHUNK"));
-//$ ranges(i .. "    ", "count")
-//$ run_phases(i .. "    ", "at", "at + count", "count")
-$(i)}
+//$ open_layers()
+        for (size_t at = 0; at < tokens; at += $(macro("CHUNK"))) {
+            const size_t count = tokens - at < $(macro("CHUNK")) ? tokens - at : $(macro("CHUNK"));
+//$ ranges("count")
+//$ run_phases("at", "at + count", "count")
+        }
 //$ if layers then
         call.in.at = y;
     }
 //$ end
 //$ else
-//$ ranges("    ", "tokens")
-//$ open_layers("    ")
-//$ run_phases(i, "0", "tokens", "tokens")
+//$ ranges("tokens")
+//$ open_layers()
+//$ run_phases("0", "tokens", "tokens")
 //$ if layers then
         call.in.at = y;
     }

@@ -14,6 +14,4 @@
     $(part.type)$(restrict)$(part.name) = $(sum("cache->" .. part.name, at));
 //$ end
 //$ end
-//$ if shape.mixed then
-    const size_t positions = cache->positions;
-//$ end
+    const size_t positions = cache->positions; //$ if shape.mixed

@@ -6,8 +6,8 @@ static void $(helper)_copy_$(width)(const float *restrict x, size_t x_step, floa
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 
     for (size_t row = 0; row < rows; ++row, x += x_step, y += y_step) {
-//$ over_row("        ", width, function(i, at, load, store)
-$(i)$(store("y", at, isa.mul(isa.broadcast("one"), load("x", at))));
+//$ over_row(width, function(at, load, store)
+            $(store("y", at, isa.mul(isa.broadcast("one"), load("x", at))));
 //$ end)
     }
 }

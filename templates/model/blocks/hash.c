@@ -25,8 +25,8 @@ static void $(helper)_hash(const float *restrict signs, const float *restrict x,
 
 //$ if lanes > 1 then
     if (heads == $(lanes)) {
-//$ loop("        ", "i", 0, whole, lanes, function(i, at)
-$(i)$(transpose)($(sum("x", at)), x_step, $(sum("head", times(at, lanes))));
+//$ loop("i", 0, whole, lanes, function(at)
+            $(transpose)($(sum("x", at)), x_step, $(sum("head", times(at, lanes))));
 //$ end)
 //$ if whole < shape.width then
         for (size_t i = $(whole); i < $(shape.width); ++i)
@@ -45,64 +45,64 @@ $(i)$(transpose)($(sum("x", at)), x_step, $(sum("head", times(at, lanes))));
     (void) heads;
     (void) code_step;
 //$ end
-//$ loop("    ", "round", 0, hash.rounds, 1, function(i, round)
+//$ loop("round", 0, hash.rounds, 1, function(round)
 //$ local sign = times(round, hash.padded)
 //$ local function signed(at) return isa.mul(isa.broadcast("signs[" .. sum(sign, at) .. "]"), isa.load_unaligned("head", times(at, lanes))) end
 //$ if not full then
-//$ loop(i, "i", 0, shape.width, 1, function(i, at)
-$(i)$(isa.store_unaligned("z", times(at, lanes), signed(at)));
+//$ loop("i", 0, shape.width, 1, function(at)
+            $(isa.store_unaligned("z", times(at, lanes), signed(at)));
 //$ end)
-//$ loop(i, "i", shape.width, hash.padded, 1, function(i, at)
-$(i)$(isa.store_unaligned("z", times(at, lanes), isa.broadcast("none")));
+//$ loop("i", shape.width, hash.padded, 1, function(at)
+            $(isa.store_unaligned("z", times(at, lanes), isa.broadcast("none")));
 //$ end)
 //$ end
 //$ for stage, one in ipairs(hash.stages) do
 //$ local ways, half = one.ways, one.half
-$(i)/* outputs $(half)$(ways > 2 and (ways > 4 and ", " or " and ") .. 2 * half or "")$(ways > 4 and " and " .. 4 * half or "") apart */
-//$ loop(i, "from", 0, hash.padded, ways * half, function(i, from)
-//$ loop(i, "i", 0, half, 1, function(i, at)
-$(i)float *at = $(sum("z", times(from, lanes), times(at, lanes)));
+        /* outputs $(half)$(ways > 2 and (ways > 4 and ", " or " and ") .. 2 * half or "")$(ways > 4 and " and " .. 4 * half or "") apart */
+//$ loop("from", 0, hash.padded, ways * half, function(from)
+//$ loop("i", 0, half, 1, function(at)
+                float *at = $(sum("z", times(from, lanes), times(at, lanes)));
 //$ for n = 0, ways - 1 do
-$(i)const $(isa.vector) a$(n) = $(full and stage == 1 and signed(sum(from, n)) or isa.load_unaligned("at", n * half * lanes));
+                const $(isa.vector) a$(n) = $(full and stage == 1 and signed(sum(from, n)) or isa.load_unaligned("at", n * half * lanes));
 //$ end
 //$ local from_list, distance = "a", 1
 //$ while 2 * distance < ways do
 //$     local to_list = from_list == "a" and "b" or "c"
 //$     for n = 0, ways - 1 do
 //$         if n // distance % 2 == 0 then
-$(i)const $(isa.vector) $(to_list)$(n) = $(add(from_list .. n, from_list .. n + distance));
-$(i)const $(isa.vector) $(to_list)$(n + distance) = $(sub(from_list .. n, from_list .. n + distance));
+                const $(isa.vector) $(to_list)$(n) = $(add(from_list .. n, from_list .. n + distance));
+                const $(isa.vector) $(to_list)$(n + distance) = $(sub(from_list .. n, from_list .. n + distance));
 //$         end
 //$     end
 //$     from_list, distance = to_list, 2 * distance
 //$ end
 //$ for n = 0, ways - 1 do
 //$     local low = n % distance
-$(i)$(isa.store_unaligned("at", n * half * lanes, (n < distance and add or sub)(from_list .. low, from_list .. low + distance)));
+            $(isa.store_unaligned("at", n * half * lanes, (n < distance and add or sub)(from_list .. low, from_list .. low + distance)));
 //$ end
 //$ end, { block = true })
 //$ end, { block = true })
 //$ end
-$(i)for (size_t table = $(times(round, hash.per_round)), n = 0; table < $(hash.tables) && n < $(hash.per_round); ++table, ++n) {
-$(i)    const float *bit = z + n * $(hash.tau * lanes);
-$(i)    $(isa.index) bits = $(isa.index_zero());
+        for (size_t table = $(times(round, hash.per_round)), n = 0; table < $(hash.tables) && n < $(hash.per_round); ++table, ++n) {
+            const float *bit = z + n * $(hash.tau * lanes);
+            $(isa.index) bits = $(isa.index_zero());
 
 //$ for bit = 0, hash.tau - 1 do
-$(i)    bits = $(isa.index_or_if_positive("bits", isa.load_unaligned("bit", bit * lanes), tostring(1 << (hash.tau - 1 - bit))));
+            bits = $(isa.index_or_if_positive("bits", isa.load_unaligned("bit", bit * lanes), tostring(1 << (hash.tau - 1 - bit))));
 //$ end
 //$ if lanes > 1 then
-$(i)    if (heads == $(lanes) && code_step == 1) {
-$(i)        $(isa.index_store("code", "table * table_step", "bits"));
-$(i)    } else {
-$(i)        uint16_t row[$(lanes)];
-$(i)        $(isa.index_store("row", 0, "bits"));
-$(i)        for (size_t i = 0; i < heads; ++i)
-$(i)            code[i * code_step + table * table_step] = (uint16_t) (row[i] | same);
-$(i)    }
+            if (heads == $(lanes) && code_step == 1) {
+                $(isa.index_store("code", "table * table_step", "bits"));
+            } else {
+                uint16_t row[$(lanes)];
+                $(isa.index_store("row", 0, "bits"));
+                for (size_t i = 0; i < heads; ++i)
+                    code[i * code_step + table * table_step] = (uint16_t) (row[i] | same);
+            }
 //$ else
-$(i)    $(isa.index_store("code", "table * table_step", "bits"));
+            $(isa.index_store("code", "table * table_step", "bits"));
 //$ end
-$(i)}
+        }
 //$ end, { block = true })
 }
 

@@ -14,8 +14,8 @@ static void $(helper)_unpack($(listed("const " .. cached_type.storage .. " *rest
                 rows[i] = *scale * (float) key[i];
 //$ else
     for (size_t k = 0; k < count; ++k, key += $(pitch), rows += $(pitch))
-//$ loop("        ", "i", 0, shape.cache.pitch, lanes, function(i, k)
-$(i)$(isa.store_unaligned("rows", k, isa["load_" .. cached_type.name](sum("key", k))));
+//$ loop("i", 0, shape.cache.pitch, lanes, function(k)
+            $(isa.store_unaligned("rows", k, isa["load_" .. cached_type.name](sum("key", k))));
 //$ end, { to = pitch })
 //$ end
 }
@@ -28,7 +28,7 @@ static void $(helper)_turn_keys(const $(names.type("layer")) *layer, const float
     float *restrict turned)
 {
     for (size_t k = 0; k < count; ++k) {
-$(include("templates/model/blocks/angles.c", { i = "        ", position = "(position + k)" }))
+$(include("templates/model/blocks/angles.c", { position = "(position + k)" }))
         $(helper)_rotate(rows + k * $(pitch), cosine, sine, 1.0f, turned + k * $(width));
     }
 }
@@ -45,18 +45,14 @@ static inline void $(helper)_scores(const float *restrict query, const float *re
 //$     sums[r + 1] = "sum" .. r
         $(isa.vector) sum$(r) = $(isa.zero());
 //$ end
-//$ over_row("        ", width, function(i, at, load)
-$(i)const $(isa.vector) q = $(load("query", at));
-//$ for r = 0, lanes - 1 do
-$(i)sum$(r) = $(isa.fma("q", load("rows", sum(times(r, step), at)), "sum" .. r));
-//$ end
+//$ over_row(width, function(at, load)
+            const $(isa.vector) q = $(load("query", at));
+            sum$(r) = $(isa.fma("q", load("rows", sum(times(r, step), at)), "sum" .. r)); //$ for r = 0, lanes - 1
 //$ end, { block = true })
 //$ local total = "sum0"
 //$ if lanes > 1 then
 //$     local code, columns = isa.transpose(sums)
-//$     for _, one in ipairs(code) do
-        const $(isa.vector) $(one.name) = $(one.value);
-//$     end
+        const $(isa.vector) $(one.name) = $(one.value); //$ for _, one in ipairs(code)
 //$     total = columns[1]
 //$     for c = 2, #columns do total = isa.add(total, columns[c]) end
 //$ end

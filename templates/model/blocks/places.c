@@ -20,20 +20,14 @@ static const size_t $(helper)_cache_begins[$(shape.layers)] = {
 /* The weights of layer number `layer`. */
 static void $(helper)_layer_at(const $(names.weights) *weights, size_t layer, const $(names.type("buffers")) *b, $(names.type("layer")) *own)
 {
-//$ if not structs.uses_layer then
-    (void) layer; /* there is one */
-//$ end
-//$ if not v.unpacked_at then
-    (void) b; /* no weights are converted */
-//$ end
+    (void) layer; /* there is one */ //$ if not structs.uses_layer
+    (void) b; /* no weights are converted */ //$ if not v.unpacked_at
 //$ if not structs.uses_weights then
     (void) weights;
     (void) own;
 //$ end
 //$ for _, map in ipairs(structs.layer.maps) do
-//$ for _, place in ipairs(map.places) do
-    own->$(map.name).$(place.name) = $(of_layer(place));
-//$ end
+    own->$(map.name).$(place.name) = $(of_layer(place)); //$ for _, place in ipairs(map.places)
     own->$(map.name).inputs = $(macro(map.letter .. "_INPUTS"));
     own->$(map.name).panels = $(macro(map.letter .. "_PANELS"));
 //$ if v.unpacked_at then
@@ -52,17 +46,10 @@ static void $(helper)_layer_at(const $(names.weights) *weights, size_t layer, co
 //$ end
 //$ end
 //$ for n, part in ipairs(structs.lookups) do
-//$ if #structs.lookups > 1 then
-    $(n == 1 and "if (layer < " .. part.count .. ") {" or "} else {")
+    $(n == 1 and "if (layer < " .. part.count .. ") {" or "} else {") //$ if #structs.lookups > 1
+        own->lookup.$(field.name) = $(field.from); //$ for _, field in ipairs(part.fields)
 //$ end
-//$ local i = #structs.lookups > 1 and "        " or "    "
-//$ for _, field in ipairs(part.fields) do
-$(i)own->lookup.$(field.name) = $(field.from);
-//$ end
-//$ end
-//$ if #structs.lookups > 1 then
-    }
-//$ end
+    } //$ if #structs.lookups > 1
 }
 
 /* The part of the cache that layer number `layer` has. */

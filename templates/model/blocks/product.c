@@ -1,16 +1,14 @@
 //$ takes prologue, isa, lanes, symbol, helper, panel, type, product, load_weights, groups, matrix
-//$ lines("", prologue)
+//$ lines(prologue)
 //$ local function accumulator(t, n) return "y" .. t .. "_" .. n end
 //$ -- One input: a strip of `vectors` vectors of weights at `row`, of `tokens` tokens.
-//$ local function add_input(i, tokens, vectors, k, name)
+//$ local function add_input(tokens, vectors, k, name)
 //$     for n = 0, vectors - 1 do
-$(i)const $(isa.vector) w$(n) = $(product.unpacks and isa.load_unaligned("row", n * lanes) or load_weights("row", n * lanes));
+        const $(isa.vector) w$(n) = $(product.unpacks and isa.load_unaligned("row", n * lanes) or load_weights("row", n * lanes));
 //$     end
 //$     for t = 0, tokens - 1 do
-$(i)const $(isa.vector) x$(t) = $(isa.broadcast("x[" .. sum(times(t, "x_step"), k) .. "]"));
-//$         for n = 0, vectors - 1 do
-$(i)$(name(t, n)) = $(isa.fma("x" .. t, "w" .. n, name(t, n)));
-//$         end
+        const $(isa.vector) x$(t) = $(isa.broadcast("x[" .. sum(times(t, "x_step"), k) .. "]"));
+        $(name(t, n)) = $(isa.fma("x" .. t, "w" .. n, name(t, n))); //$ for n = 0, vectors - 1
 //$     end
 //$ end
 //$ if groups then
@@ -54,10 +52,8 @@ static inline void $(helper)_of_$(tokens)(const float *restrict x,
 //$ for line = 0, product.ahead and product.strip_bytes - 1 or -1, 64 do
         $(isa.prefetch_l1("(uintptr_t) row", product.ahead + line));
 //$ end
-//$ if next then
-        $(isa.prefetch_l2("next + k * step", 0));
-//$ end
-//$ add_input("        ", tokens, product.strip_vectors, "k", accumulator)
+        $(isa.prefetch_l2("next + k * step", 0)); //$ if next
+//$ add_input(tokens, product.strip_vectors, "k", accumulator)
     }
 
 //$ for t = 0, tokens - 1 do
@@ -69,13 +65,12 @@ static inline void $(helper)_of_$(tokens)(const float *restrict x,
 //$ end
 //$ local function partial(s, u, n) return "y" .. s .. "_" .. u .. "_" .. n end
 //$ for _, streams in ipairs(groups and {} or product.streams) do
-//$ local indent = product.unroll > 1 and "            " or "        "
-//$ local function add_inputs(u, i)
-$(i)const $(isa.vector) x$(u) = $(isa.broadcast("x[" .. sum("k", u) .. "]"));
+//$ local function add_inputs(u)
+            const $(isa.vector) x$(u) = $(isa.broadcast("x[" .. sum("k", u) .. "]"));
 //$     for s = 0, streams - 1 do
 //$     for n = 0, product.alone_vectors - 1 do
-$(i)const $(isa.vector) w$(s)_$(n) = $(load_weights("row", sum(times(s, "apart"), u * panel + n * lanes)));
-$(i)$(partial(s, u, n)) = $(isa.fma("x" .. u, "w" .. s .. "_" .. n, partial(s, u, n)));
+            const $(isa.vector) w$(s)_$(n) = $(load_weights("row", sum(times(s, "apart"), u * panel + n * lanes)));
+            $(partial(s, u, n)) = $(isa.fma("x" .. u, "w" .. s .. "_" .. n, partial(s, u, n)));
 //$     end
 //$     end
 //$ end
@@ -93,21 +88,12 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
 //$ end
 {
 //$ for s = 0, streams - 1 do
-//$ for u = 0, product.unroll - 1 do
-//$ for n = 0, product.alone_vectors - 1 do
-    $(isa.vector) $(partial(s, u, n)) = zero;
+    $(isa.vector) $(partial(s, u, n)) = zero; //$ for u = 0, product.unroll - 1 for n = 0, product.alone_vectors - 1
 //$ end
-//$ end
-//$ end
-//$ if product.unroll > 1 then
-    size_t k = 0;
-//$ end
+    size_t k = 0; //$ if product.unroll > 1
 
-//$ if product.unroll > 1 then
-    for (; k < inputs - inputs % $(product.unroll); k += $(product.unroll)) {
-//$ else
-    for (size_t k = 0; k < inputs; ++k) {
-//$ end
+    for (; k < inputs - inputs % $(product.unroll); k += $(product.unroll)) { //$ if product.unroll > 1
+    for (size_t k = 0; k < inputs; ++k) { //$ if product.unroll <= 1
         const $(type.storage) *row = w + k * $(panel);
 //$ if product.prefetch then
 //$ for s = 0, streams - 1 do
@@ -117,19 +103,15 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
 //$ end
 //$ end
 //$ for u = 0, product.unroll - 1 do
-//$ if product.unroll > 1 then
-        {
-//$ end
-//$ add_inputs(u, indent)
-//$ if product.unroll > 1 then
-        }
-//$ end
+        { //$ if product.unroll > 1
+//$ add_inputs(u)
+        } //$ if product.unroll > 1
 //$ end
     }
 //$ if product.unroll > 1 then
     for (; k < inputs; ++k) {
         const $(type.storage) *row = w + k * $(panel);
-//$ add_inputs(0, "        ")
+//$ add_inputs(0)
     }
 //$ end
 //$ for s = 0, streams - 1 do
@@ -157,9 +139,7 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
 //$ else
    map    weights are [panels][inputs][$(plural(panel, "output"))]
 //$ end
-//$ if product.unpacks then
-          strip: $(plural(product.unpacked_floats, "float")) for several tokens, overwritten
-//$ end
+          strip: $(plural(product.unpacked_floats, "float")) for several tokens, overwritten //$ if product.unpacks
    y      rows of panels * $(plural(panel, "float"))
    Nothing may overlap; any float alignment. Cannot fail. */
 void $(symbol)(const $(matrix) *map, const $(names.rows) *x_rows, const $(names.rows) *y_rows, size_t tokens)
@@ -175,37 +155,35 @@ void $(symbol)(const $(matrix) *map, const $(names.rows) *x_rows, const $(names.
 //$ end
 
 //$ -- Lines that call the kernels of a token alone; its rows are x and y.
-//$ local function alone(i, x, y)
-//$ local function call(i, streams)
+//$ local function alone(x, y)
+//$ local function call(streams)
 //$     local from, to, at = "w + panel * " .. of_panel, y .. " + panel * " .. panel, groups and "0"
 //$     if product.alone_outputs < panel then
-$(i)for (size_t at = 0; at < $(panel); at += $(product.alone_outputs))
-//$         from, to, at, i = groups and from or from .. " + at", to .. " + at", groups and "at", i .. "    "
+        for (size_t at = 0; at < $(panel); at += $(product.alone_outputs))
+//$         from, to, at = groups and from or from .. " + at", to .. " + at", groups and "at"
 //$     end
 //$     if streams > 1 then
-$(i)$(helper)_alone_$(streams)($(listed(x, from, "each * " .. of_panel, at, "inputs", to, "each * " .. panel, "zero")));
+        $(helper)_alone_$(streams)($(listed(x, from, "each * " .. of_panel, at, "inputs", to, "each * " .. panel, "zero")));
 //$     else
-$(i)$(helper)_alone($(listed(x, from, at, "inputs", to, "zero")));
+        $(helper)_alone($(listed(x, from, at, "inputs", to, "zero")));
 //$     end
 //$ end
 //$ if #product.streams > 1 then
-$(i)const size_t each = panels / $(product.streams[1]);
-$(i)for (size_t panel = 0; panel < each; ++panel)
-//$ call(i .. "    ", product.streams[1])
-$(i)for (size_t panel = $(product.streams[1]) * each; panel < panels; ++panel)
+        const size_t each = panels / $(product.streams[1]);
+        for (size_t panel = 0; panel < each; ++panel)
+//$ call(product.streams[1])
+        for (size_t panel = $(product.streams[1]) * each; panel < panels; ++panel)
 //$ else
-$(i)for (size_t panel = 0; panel < panels; ++panel)
+        for (size_t panel = 0; panel < panels; ++panel)
 //$ end
-//$ call(i .. "    ", 1)
+//$ call(1)
 //$ end
 //$ if product.several then
     if (tokens == 1) {
-//$ alone("        ", "x", "y")
+//$ alone("x", "y")
     } else {
         const size_t x_step = x_rows->step, y_step = y_rows->step;
-//$ if product.unpacks then
-        float *unpacked = map->strip;
-//$ end
+        float *unpacked = map->strip; //$ if product.unpacks
         for (size_t k = 0; k < inputs; k += $(product.depth)) {
             const size_t depth = inputs - k < $(product.depth) ? inputs - k : $(product.depth);
 //$ if product.next then
@@ -237,7 +215,7 @@ $(i)for (size_t panel = 0; panel < panels; ++panel)
     }
 //$ else
     for (size_t token = 0; token < tokens; ++token) {
-//$ alone("        ", "x + token * x_rows->step", "y + token * y_rows->step")
+//$ alone("x + token * x_rows->step", "y + token * y_rows->step")
     }
 //$ end
     for (size_t token = 0; token < tokens; ++token, y += y_rows->step)

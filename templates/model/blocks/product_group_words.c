@@ -1,5 +1,5 @@
 //$ takes prologue, isa, lanes, symbol, helper, panel, type, rounded, product, sums, barriers, groups, matrix
-//$ lines("", prologue)
+//$ lines(prologue)
 //$ local per_group = groups.inputs // rounded.rows -- words of inputs
 //$ local function name(what, t, s, n) return what .. t .. "_" .. s .. "_" .. n end
 //$ -- The body of a function for so many tokens, and panels side by side.
@@ -12,16 +12,12 @@
 //$     end
 //$ end
 {
-//$ if groups.bits == 4 then
-    const $(isa.index) low_halves = $(isa.index_broadcast("0x0f0f0f0f"));
-//$ end
+    const $(isa.index) low_halves = $(isa.index_broadcast("0x0f0f0f0f")); //$ if groups.bits == 4
     const $(isa.vector) zero = $(isa.zero());
 //$ each(function(t, s, n)
     $(isa.vector) $(name("y", t, s, n)) = zero;
 //$ end)
-//$ if sums.started ~= false then
-    const uint32_t *starts = x + words + 2;
-//$ end
+    const uint32_t *starts = x + words + 2; //$ if sums.started ~= false
     uint32_t last[$(tokens * per_group)]; /* of inputs that are no whole group */
 
     for (size_t k = 0; k < words; k += $(per_group), w += $(groups.words)) {
@@ -81,7 +77,7 @@
             }
 //$ end
 //$ end
-//$ lines("            ", barriers(held))
+//$ lines(barriers(held))
         }
 //$ for s = 0, tokens == 1 and product.prefetch and streams - 1 or -1 do
 //$ for line = 0, 4 * groups.words - 1, 64 do
@@ -93,9 +89,7 @@
             const uint16_t *scales = (const uint16_t *) (const void *) $(s == 0 and "w" or "(" .. sum("w", times(s, "apart")) .. ")") + at;
 //$ for n = 0, vectors - 1 do
             const $(isa.vector) scale$(n) = $(isa.load_f16(sum("scales", n * lanes)));
-//$ if groups.minimum then
-            const $(isa.vector) minimum$(n) = $(isa.load_f16(sum("scales", panel + n * lanes)));
-//$ end
+            const $(isa.vector) minimum$(n) = $(isa.load_f16(sum("scales", panel + n * lanes))); //$ if groups.minimum
 //$ for t = 0, tokens - 1 do
 //$ if groups.minimum then
             $(name("y", t, s, n)) = $(isa.fma("minimum" .. n, isa.broadcast("inputs" .. t), name("y", t, s, n)));
@@ -161,25 +155,25 @@ void $(symbol)(const $(matrix) *map, const $(names.rounded_rows) *x_rows, const 
     const size_t of_panel = (words + $(per_group - 1)) / $(per_group) * $(groups.words);
 
 //$ -- Lines that call the kernels of a token alone; its rows are x and y.
-//$ local function alone(i, x, y)
-//$ local function call(i, streams)
+//$ local function alone(x, y)
+//$ local function call(streams)
 //$     local at, place = "0", "panel * " .. panel
 //$     if product.alone_outputs < panel then
-$(i)for (size_t at = 0; at < $(panel); at += $(product.alone_outputs))
-//$         at, place, i = "at", place .. " + at", i .. "    "
+        for (size_t at = 0; at < $(panel); at += $(product.alone_outputs))
+//$         at, place = "at", place .. " + at"
 //$     end
 //$     local apart, y_apart = streams > 1 and "each * of_panel", streams > 1 and "each * " .. panel
-$(i)$(helper)_alone$(streams > 1 and "_" .. streams or "")($(listed(x, "w + panel * of_panel", apart, at, "bias + " .. place, sum(y, place), y_apart, "words")));
+        $(helper)_alone$(streams > 1 and "_" .. streams or "")($(listed(x, "w + panel * of_panel", apart, at, "bias + " .. place, sum(y, place), y_apart, "words")));
 //$ end
 //$ if #product.streams > 1 then
-$(i)const size_t each = panels / $(product.streams[1]);
-$(i)for (size_t panel = 0; panel < each; ++panel)
-//$ call(i .. "    ", product.streams[1])
-$(i)for (size_t panel = $(product.streams[1]) * each; panel < panels; ++panel)
+        const size_t each = panels / $(product.streams[1]);
+        for (size_t panel = 0; panel < each; ++panel)
+//$ call(product.streams[1])
+        for (size_t panel = $(product.streams[1]) * each; panel < panels; ++panel)
 //$ else
-$(i)for (size_t panel = 0; panel < panels; ++panel)
+        for (size_t panel = 0; panel < panels; ++panel)
 //$ end
-//$ call(i .. "    ", 1)
+//$ call(1)
 //$ end
 //$ if product.tokens[1] > 1 then
     size_t token = 0;
@@ -200,6 +194,6 @@ $(i)for (size_t panel = 0; panel < panels; ++panel)
 //$ else
     for (size_t token = 0; token < tokens; ++token) {
 //$ end
-//$ alone("        ", "x + token * x_step", "y + token * y_step")
+//$ alone("x + token * x_step", "y + token * y_step")
     }
 }

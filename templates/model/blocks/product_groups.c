@@ -57,12 +57,10 @@ static inline float $(helper)_scale_inputs(const float *restrict x, float *restr
     $(isa.vector) total = $(isa.load_unaligned("x", 0));
 //$ for at = 0, groups.inputs - 1, lanes do
     $(isa.store_unaligned("scaled", at, isa.mul(isa.load_unaligned("x", at), isa.load_unaligned("factor", at % groups.repeats))));
-//$ if at > 0 then
-    total = $(isa.add("total", isa.load_unaligned("x", at)));
-//$ end
+    total = $(isa.add("total", isa.load_unaligned("x", at))); //$ if at > 0
 //$ end
 //$ local steps, result = isa.reduce("total", "add")
-//$ declare_constants("    ", steps)
+//$ declare_constants(steps)
     return $(factor .. (groups.minimum and result or "(" .. result .. ")"));
 //$ end
 }
@@ -80,21 +78,13 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
     float *restrict y, $(isa.vector) zero)
 //$ end
 {
-//$ for s = 0, streams - 1 do
-//$ for n = 0, product.alone_vectors - 1 do
-    $(isa.vector) $(total(s, n)) = zero;
-//$ end
-//$ end
+    $(isa.vector) $(total(s, n)) = zero; //$ for s = 0, streams - 1 for n = 0, product.alone_vectors - 1
     float last[$(groups.inputs)]; /* of inputs that are no whole group */
     float scaled[$(groups.inputs)];
 
     for (size_t k = 0; k < inputs; k += $(groups.inputs), w += $(groups.words)) {
         const float *input = x + k;
-//$ for s = 0, streams - 1 do
-//$ for n = 0, product.alone_vectors - 1 do
-        $(isa.vector) $(of_group(s, n)) = zero;
-//$ end
-//$ end
+        $(isa.vector) $(of_group(s, n)) = zero; //$ for s = 0, streams - 1 for n = 0, product.alone_vectors - 1
 
         if (inputs - k < $(groups.inputs)) {
             for (size_t i = 0; i < $(groups.inputs); ++i)

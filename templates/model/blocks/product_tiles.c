@@ -24,18 +24,10 @@ typedef struct {
 /* A block of a product: the $(panel) outputs of a panel, of 16 tokens and of 16 more, or of 16 alone. */
 typedef struct {
     const uint32_t *x[2];
-//$ if gated then
-    const float *gate[2];
-//$ end
-//$ if stores then
-    float *y[2];
-//$ end
-//$ if epilogue then
-    uint32_t *rounded[2];
-//$ end
-//$ if epilogue and integers then
-    int first; /* of the panels */
-//$ end
+    const float *gate[2]; //$ if gated
+    float *y[2]; //$ if stores
+    uint32_t *rounded[2]; //$ if epilogue
+    int first; /* of the panels */ //$ if epilogue and integers
     const float *$(integers and "scale, *" or "")bias;
 } $(helper)_block;
 
@@ -62,15 +54,9 @@ static inline void $(helper)_finish(const $(helper)_block *block, const $(helper
     const float *scale = block->scale;
 //$ end
     const float *bias = block->bias;
-//$ if gated then
-    const float *gate = $(row_of("gate", "to->gate_step"));
-//$ end
-//$ if stores then
-    float *y = $(row_of("y", "to->y_step"));
-//$ end
-//$ if epilogue then
-    uint32_t *rounded = $(row_of("rounded", "to->rounded_step"));
-//$ end
+    const float *gate = $(row_of("gate", "to->gate_step")); //$ if gated
+    float *y = $(row_of("y", "to->y_step")); //$ if stores
+    uint32_t *rounded = $(row_of("rounded", "to->rounded_step")); //$ if epilogue
     sums += $(times("row", vectors));
 //$ for n = 0, vectors - 1 do
 //$ local sum = "sums[" .. n .. "]"
@@ -81,28 +67,20 @@ static inline void $(helper)_finish(const $(helper)_block *block, const $(helper
 //$ values[n] = outputs("sum" .. n, "unit", n * lanes)
 //$ if epilogue then
     const $(isa.vector) output$(n) = $(values[n]);
-//$ if gated then
-    const $(isa.vector) open$(n) = $(epilogue.activated)($(isa.load_unaligned("gate", n * lanes)));
-//$ end
+    const $(isa.vector) open$(n) = $(epilogue.activated)($(isa.load_unaligned("gate", n * lanes))); //$ if gated
     const $(isa.vector) value$(n) = $(gated and isa.mul("open" .. n, "output" .. n) or epilogue.activated .. "(output" .. n .. ")");
 //$ values[n] = "value" .. n
 //$ end
 //$ end
 //$ if epilogue and integers then
     $(isa.index) largest = block->first ? $(isa.index_zero()) : $(isa.load_words("rounded", 0));
-//$ for n = 0, vectors - 1 do
-    largest = $(isa.max_magnitude("largest", values[n]));
-//$ end
+    largest = $(isa.max_magnitude("largest", values[n])); //$ for n = 0, vectors - 1
     $(isa.store_words("rounded", 0, "largest"));
 //$ end
-//$ for n = 0, stores and vectors - 1 or -1 do
-    $(isa.store_unaligned("y", n * lanes, values[n]));
-//$ end
+    $(isa.store_unaligned("y", n * lanes, values[n])); //$ for n = 0, stores and vectors - 1 or -1
 //$ if stores then
     const uintptr_t next = (uintptr_t) (y + $(panel)); /* of the next panel: rows as wide as a vocabulary leave the caches */
-//$ for line = 1, panel // 16 do
-    $(isa.prefetch_l2("next", 64 * line - 1));
-//$ end
+    $(isa.prefetch_l2("next", 64 * line - 1)); //$ for line = 1, panel // 16
 //$ end
 //$ for n = 0, stores and -1 or vectors - 1, 2 do
     $(isa.store_bf16("rounded", n * lanes // 2, values[n], values[n + 1]));
@@ -120,9 +98,7 @@ static void $(helper)_by_tiles(const $(matrix) *map, const $(names.rounded_rows)
 {
     const size_t words = (map->inputs + $(rounded.rows - 1)) / $(rounded.rows), x_step = x->step;
     const uint32_t *w = map->weights + panel * $(panel) * words;
-//$ if gated then
-    const float *gate = to->gate;
-//$ end
+    const float *gate = to->gate; //$ if gated
     const size_t steps = (words + 15) / 16, each = (32 + steps - 1) / steps, rest = words % 16;
     const size_t blocks_of_panel = (tokens + 31) / 32;
     const size_t lines = (31 + blocks_of_panel) / blocks_of_panel; /* of the next panel, to be prefetched in a step */
@@ -153,33 +129,21 @@ static void $(helper)_by_tiles(const $(matrix) *map, const $(names.rounded_rows)
 //$ if gated then rows("gate", "gate", "to->gate_step") end
 //$ if stores then rows("y", "to->y + panel * " .. panel, "to->y_step") end
 //$ if epilogue then rows("rounded", integers and "to->rounded" or "to->rounded + panel * " .. panel // 2, "to->rounded_step") end
-//$ if epilogue and integers then
-            block->first = panel == 0;
-//$ end
-//$ if integers then
-            block->scale = map->scales + panel * $(panel);
-//$ end
+            block->first = panel == 0; //$ if epilogue and integers
+            block->scale = map->scales + panel * $(panel); //$ if integers
             block->bias = map->bias + panel * $(panel);
 
-//$ for tile = 0, 3 do
-            $(isa.tile_zero(tile));
-//$ end
+            $(isa.tile_zero(tile)); //$ for tile = 0, 3
             for (size_t k = 0; k < words; k += 16) {
                 const int is_whole = words - k >= 16;
                 const uint32_t *weights = is_whole ? w + k * $(panel) : (const uint32_t *) (const void *) last;
                 const size_t from = is_whole ? k : words - 16;
                 $(isa.tile_load(4, "first", "from", "4 * x_step"));
-//$ for tile = 6, 7 do
-                $(isa.tile_load(tile, "weights", (tile - 6) * 16, 4 * panel));
-//$ end
-//$ for tile = 0, 1 do
-                $(dot(tile, 4, 6 + tile % 2));
-//$ end
+                $(isa.tile_load(tile, "weights", (tile - 6) * 16, 4 * panel)); //$ for tile = 6, 7
+                $(dot(tile, 4, 6 + tile % 2)); //$ for tile = 0, 1
                 if (left > 16) {
                     $(isa.tile_load(5, "second", "from", "4 * x_step"));
-//$ for tile = 2, 3 do
-                    $(dot(tile, 5, 6 + tile % 2));
-//$ end
+                    $(dot(tile, 5, 6 + tile % 2)); //$ for tile = 2, 3
                 }
                 for (size_t line = 0; line < lines && ahead < behind; ++line, ahead += 64)
                     $(isa.prefetch_l2("ahead", 0));

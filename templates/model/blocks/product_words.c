@@ -1,5 +1,5 @@
 //$ takes prologue, isa, lanes, symbol, helper, panel, rounded, product, sums, barriers, outputs, tiles, matrix
-//$ lines("", prologue)
+//$ lines(prologue)
 //$ local word, group = rounded.rows, panel -- inputs of a word; words of a panel's step
 //$ local function name(t, n) return "sum" .. t .. "_" .. n end
 //$ local function names_of(tokens, vectors)
@@ -20,13 +20,9 @@
 static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_step, const uint32_t *restrict w,$(behind)
     const float *restrict bias, float *restrict y, size_t y_step, size_t words$(next and ", uintptr_t next, size_t step" or ""))
 {
-//$ if rounded.integers then
-    float unit[$(tokens)];
-//$ end
+    float unit[$(tokens)]; //$ if rounded.integers
 //$ for t = 0, tokens - 1 do
-//$ if rounded.integers then
-    unit[$(t)] = ((const float *) (const void *) x)[$(sum(times(t, "x_step"), "words + 1"))];
-//$ end
+    unit[$(t)] = ((const float *) (const void *) x)[$(sum(times(t, "x_step"), "words + 1"))]; //$ if rounded.integers
 //$ for n = 0, product.strip_vectors - 1 do
     $(sums.type) $(name(t, n)) = $(sums.start("x[" .. sum(times(t, "x_step"), "words") .. "]"));
 //$ end
@@ -37,9 +33,7 @@ static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_s
 //$ end
 //$ end
 //$ local function prefetch(step)
-//$ if next then
-        $(isa.prefetch_l2("next + k * step", 0));
-//$ end
+        $(isa.prefetch_l2("next + k * step", 0)); //$ if next
 //$ for line = 0, product.ahead and step * product.strip_bytes - 1 or -1, 64 do
         $(isa.prefetch_l1("(uintptr_t) weights", product.ahead + line));
 //$ end
@@ -58,12 +52,12 @@ static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_s
         $(isa.index) w$(n) = $(isa.load_words("weights", n * lanes));
         $(isa.index) next_w$(n) = $(isa.load_words("weights", panel + n * lanes));
 //$ -- Else gcc loads them once for each token: loads are then as many as registers can take in the time of the products.
-//$ lines("        ", barriers { "w" .. n, "next_w" .. n })
+//$ lines(barriers { "w" .. n, "next_w" .. n })
 //$ for t = 0, tokens - 1 do
         $(name(t, n)) = $(sums.dot_two(name(t, n), "w" .. n, "x" .. t, "next_w" .. n, "next_x" .. t));
 //$ end
 //$ end
-//$ lines("        ", barriers(names_of(tokens, product.strip_vectors)))
+//$ lines(barriers(names_of(tokens, product.strip_vectors)))
     }
     for (; k < words; ++k) {
 //$ else
@@ -74,16 +68,12 @@ static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_s
 //$ if not sums.dot_two then
 //$ prefetch(1)
 //$ end
-//$ for n = 0, product.strip_vectors - 1 do
-        const $(isa.index) w$(n) = $(isa.load_words("weights", n * lanes));
-//$ end
+        const $(isa.index) w$(n) = $(isa.load_words("weights", n * lanes)); //$ for n = 0, product.strip_vectors - 1
 //$ for t = 0, tokens - 1 do
         const $(isa.index) x$(t) = $(isa.index_broadcast("x[" .. sum(times(t, "x_step"), "k") .. "]"));
-//$ for n = 0, product.strip_vectors - 1 do
-        $(name(t, n)) = $(sums.dot(name(t, n), "w" .. n, "x" .. t));
+        $(name(t, n)) = $(sums.dot(name(t, n), "w" .. n, "x" .. t)); //$ for n = 0, product.strip_vectors - 1
 //$ end
-//$ end
-//$ lines("        ", barriers(names_of(tokens, product.strip_vectors)))
+//$ lines(barriers(names_of(tokens, product.strip_vectors)))
     }
 
 //$ for t = 0, tokens - 1 do
@@ -108,13 +98,9 @@ static inline void $(helper)_alone(const uint32_t *restrict x, const uint32_t *r
     float *restrict y, size_t words)
 //$ end
 {
-//$ if rounded.integers then
-    const float unit = ((const float *) (const void *) x)[words + 1];
-//$ end
+    const float unit = ((const float *) (const void *) x)[words + 1]; //$ if rounded.integers
 //$ for s = 0, streams - 1 do
-//$ for n = 0, product.alone_vectors - 1 do
-    $(sums.type) $(name(s, n)) = $(sums.start("x[words]"));
-//$ end
+    $(sums.type) $(name(s, n)) = $(sums.start("x[words]")); //$ for n = 0, product.alone_vectors - 1
 //$ end
 
     for (size_t k = 0; k < words; ++k) {
@@ -133,7 +119,7 @@ static inline void $(helper)_alone(const uint32_t *restrict x, const uint32_t *r
         $(name(s, n)) = $(sums.dot(name(s, n), isa.load_words("weights", sum(times(s, "apart"), n * lanes)), "inputs"));
 //$ end
 //$ end
-//$ lines("        ", barriers(names_of(streams, product.alone_vectors)))
+//$ lines(barriers(names_of(streams, product.alone_vectors)))
     }
 //$ for s = 0, streams - 1 do
 //$ for n = 0, product.alone_vectors - 1 do
@@ -143,9 +129,7 @@ static inline void $(helper)_alone(const uint32_t *restrict x, const uint32_t *r
 //$ end
 }
 //$ end
-//$ if tiles then
-$(include("templates/model/blocks/product_tiles.c", tiles))
-//$ end
+$(include("templates/model/blocks/product_tiles.c", tiles)) //$ if tiles
 
 //$ if rounded.integers then
 /* A dense product for some tokens whose inputs are rounded: y = W x + bias. Sums of products are integers, and exact.
@@ -170,30 +154,30 @@ void $(symbol)(const $(matrix) *map, const $(names.rounded_rows) *x_rows, const 
     const size_t words = (map->inputs + $(word - 1)) / $(word);
 
 //$ -- Lines that call the kernels of a token alone; its rows are x and y.
-//$ local function alone(i, x, y)
-//$ local function call(i, streams)
+//$ local function alone(x, y)
+//$ local function call(streams)
 //$     local function scales(from) return rounded.integers and "scale + " .. from .. ", " or "" end
 //$     local from, place = "w + panel * words * " .. panel, "panel * " .. panel
 //$     if product.alone_outputs < panel then
-$(i)for (size_t at = 0; at < $(panel); at += $(product.alone_outputs))
-//$         from, place, i = from .. " + at", place .. " + at", i .. "    "
+        for (size_t at = 0; at < $(panel); at += $(product.alone_outputs))
+//$         from, place = from .. " + at", place .. " + at"
 //$     end
 //$     if streams > 1 then
-$(i)$(helper)_alone_$(streams)($(x), $(from), each * words * $(panel), $(scales(place))bias + $(place),
-$(i)    $(sum(y, place)), each * $(panel), words);
+        $(helper)_alone_$(streams)($(x), $(from), each * words * $(panel), $(scales(place))bias + $(place),
+            $(sum(y, place)), each * $(panel), words);
 //$     else
-$(i)$(helper)_alone($(x), $(from), $(scales(place))bias + $(place), $(sum(y, place)), words);
+        $(helper)_alone($(x), $(from), $(scales(place))bias + $(place), $(sum(y, place)), words);
 //$     end
 //$ end
 //$ if #product.streams > 1 then
-$(i)const size_t each = panels / $(product.streams[1]);
-$(i)for (size_t panel = 0; panel < each; ++panel)
-//$ call(i .. "    ", product.streams[1])
-$(i)for (size_t panel = $(product.streams[1]) * each; panel < panels; ++panel)
+        const size_t each = panels / $(product.streams[1]);
+        for (size_t panel = 0; panel < each; ++panel)
+//$ call(product.streams[1])
+        for (size_t panel = $(product.streams[1]) * each; panel < panels; ++panel)
 //$ else
-$(i)for (size_t panel = 0; panel < panels; ++panel)
+        for (size_t panel = 0; panel < panels; ++panel)
 //$ end
-//$ call(i .. "    ", 1)
+//$ call(1)
 //$ end
 //$ if tiles then
     if (tokens >= $(product.tiles.from) && words >= 16) {
@@ -213,9 +197,7 @@ $(i)for (size_t panel = 0; panel < panels; ++panel)
 //$ -- All tokens of a strip before the next strip: its weights stay in the caches.
     for (size_t output = 0; tokens > 1 && output < panels * $(panel); output += $(product.strip)) {
         const uint32_t *strip = w + output / $(panel) * words * $(panel) + output % $(panel);
-//$ if product.next then
-        const uintptr_t next = $(product.next.at("(uintptr_t) strip", "words", "output", "words"));
-//$ end
+        const uintptr_t next = $(product.next.at("(uintptr_t) strip", "words", "output", "words")); //$ if product.next
         token = 0;
 //$ for _, count in ipairs(product.tokens) do
 //$ if count > 1 then
@@ -230,6 +212,6 @@ $(i)for (size_t panel = 0; panel < panels; ++panel)
 //$ else
     for (size_t token = 0; token < tokens; ++token) {
 //$ end
-//$ alone("        ", "x + token * x_step", "y + token * y_step")
+//$ alone("x + token * x_step", "y + token * y_step")
     }
 }

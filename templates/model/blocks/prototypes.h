@@ -5,9 +5,7 @@ $(include("templates/bundle/constants.h", { constants = constants }))
 
 /* The lookup FFN of one layer. */
 typedef struct $(part.names.weights) {
-//$ for _, section in ipairs(part.sections) do
-    const $(section.storage) *$(section.name); /* $(section.doc) */
-//$ end
+    const $(section.storage) *$(section.name); /* $(section.doc) */ //$ for _, section in ipairs(part.sections)
 } $(part.names.weights);
 //$ end
 //$ -- Those of a LookupFFN's kernels, under the part's names.

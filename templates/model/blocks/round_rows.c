@@ -51,8 +51,8 @@ static void $(helper)_rounded_measured_$(inputs)(const float *restrict x, size_t
 //$     if n <= 0 then return isa.zero() end
 //$     return n >= lanes and isa.load_unaligned("x", at) or isa.load_partial("x", at, n)
 //$ end
-//$ local function round(i, at, n)
-$(i)$(isa.store_bf16("words", at == "i" and "i / 2" or at // 2, some(at, n), some(sum(at, lanes), n - lanes)));
+//$ local function round(at, n)
+            $(isa.store_bf16("words", at == "i" and "i / 2" or at // 2, some(at, n), some(sum(at, lanes), n - lanes)));
 //$ end
 
 /* The $(plural(inputs, "input")) of each token as a product takes them, rows of words `step`
@@ -60,11 +60,11 @@ $(i)$(isa.store_bf16("words", at == "i" and "i / 2" or at // 2, some(at, n), som
 static void $(helper)_rounded_$(inputs)(const float *restrict x, size_t x_step, uint32_t *words, size_t step, size_t tokens)
 {
     for (size_t token = 0; token < tokens; ++token, x += x_step, words += step) {
-//$ loop("        ", "i", 0, inputs - rest, step, function(i, at)
-//$ round(i, at, step)
+//$ loop("i", 0, inputs - rest, step, function(at)
+//$ round(at, step)
 //$ end)
 //$ if rest > 0 then
-//$ round("        ", inputs - rest, rest)
+//$ round(inputs - rest, rest)
 //$ end
     }
 }

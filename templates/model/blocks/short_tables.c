@@ -11,10 +11,10 @@
 //$ end
 //$ local parameters = each(function(n) return "size_t row" .. n end)
 //$ -- Takes magnitudes of a value into the largest one, `max`, and their sum, `all`, which is not finite if one is not.
-//$ local function magnitudes(i, at, load)
-$(i)const $(isa.vector) magnitude = $(isa.abs(load("value", at)));
-$(i)max = $(isa.max("max", "magnitude"));
-$(i)all = $(isa.add("all", "magnitude"));
+//$ local function magnitudes(at, load)
+    const $(isa.vector) magnitude = $(isa.abs(load("value", at)));
+    max = $(isa.max("max", "magnitude"));
+    all = $(isa.add("all", "magnitude"));
 //$ end
 
 /* The largest magnitude in `count` values, value_step apart. NaN and infinity make it NaN. */
@@ -23,7 +23,7 @@ static float $(helper)_peak(const float *restrict value, size_t value_step, size
     $(isa.vector) max = $(isa.zero()), all = $(isa.zero());
 
     for (size_t n = 0; n < count; ++n, value += value_step) {
-//$ over_row("        ", width, magnitudes, { block = true })
+//$ over_row(width, magnitudes, { block = true })
     }
     return $(largest_lane("max")) + 0.0f * $(sum_of_lanes("all"));
 }
@@ -34,7 +34,7 @@ static inline int $(helper)_exceeds(const float *restrict value, float unit)
 {
     $(isa.vector) max = $(isa.zero()), all = $(isa.zero());
 
-//$ over_row("    ", width, magnitudes, { block = true })
+//$ over_row(width, magnitudes, { block = true })
     max = $(isa.select(isa.less("all", isa.broadcast("3e38f")), "max", isa.broadcast("3e38f")));
     const $(isa.mask) more = $(isa.less(isa.broadcast("127.0f * unit"), isa.mul("max", isa.broadcast("0.99999f"))));
     return $(isa.any("more"));

@@ -30,39 +30,37 @@ static inline $(integers and "float" or "void") $(helper)_softmax($(listed(score
 //$ if 2 * lanes == keys then
     max = $(isa.max("max", isa.load_unaligned("score", lanes)));
 //$ else
-//$ loop("    ", "k", lanes, keys, lanes, function(i, k)
-$(i)const $(isa.vector) other = $(isa.load_unaligned("score", k));
-$(i)max = $(isa.max("max", "other"));
+//$ loop("k", lanes, keys, lanes, function(k)
+        const $(isa.vector) other = $(isa.load_unaligned("score", k));
+        max = $(isa.max("max", "other"));
 //$ end)
 //$ end
     *factor = 1.0f;
     const $(isa.mask) above = $(isa.less("highest", "max"));
     if ($(isa.any("above"))) {
         const float now = $(largest_lane("max"));
-//$ local shrink = first_lane("        ", "shrink", exp .. "(" .. isa.broadcast("*largest - now") .. ")")
+//$ local shrink = first_lane("shrink", exp .. "(" .. isa.broadcast("*largest - now") .. ")")
         highest = $(isa.broadcast("now"));
         totals = $(isa.mul("totals", isa.broadcast(shrink)));
         *factor = $(shrink);
         *largest = now;
     }
+    $(isa.vector) most = $(isa.zero()); //$ if integers
+//$ loop("k", 0, keys, lanes, function(k)
+        const $(isa.vector) below = $(isa.sub(isa.load_unaligned("score", k), "highest"));
 //$ if integers then
-    $(isa.vector) most = $(isa.zero());
-//$ end
-//$ loop("    ", "k", 0, keys, lanes, function(i, k)
-$(i)const $(isa.vector) below = $(isa.sub(isa.load_unaligned("score", k), "highest"));
-//$ if integers then
-$(i)const $(isa.vector) weight = $(exp)(below);
-$(i)/* What a query does not see may have no scale. One that is not a number spoils the total. */
+        const $(isa.vector) weight = $(exp)(below);
+        /* What a query does not see may have no scale. One that is not a number spoils the total. */
 //$ local counts, product = isa.less(isa.broadcast("1e-30f"), "weight"), isa.mul("weight", isa.load_unaligned("scale", k))
-$(i)const $(isa.vector) scaled = $(isa.select(counts, product, isa.zero()));
-$(i)$(isa.store_unaligned("score", k, "scaled"));
-$(i)most = $(isa.max("most", "scaled"));
-$(i)totals = $(isa.add("totals", isa.fma(isa.zero(), "scaled", "weight")));
+        const $(isa.vector) scaled = $(isa.select(counts, product, isa.zero()));
+        $(isa.store_unaligned("score", k, "scaled"));
+        most = $(isa.max("most", "scaled"));
+        totals = $(isa.add("totals", isa.fma(isa.zero(), "scaled", "weight")));
 //$ else
-$(i)/* 0 for what is not seen: exp(-87) times a value or its unit would be a denormal, which CPUs multiply a hundred times slower. */
-$(i)const $(isa.vector) weight = $(isa.select(isa.less("below", isa.broadcast("-87.0f")), isa.zero(), exp .. "(below)"));
-$(i)$(isa.store_unaligned("score", k, cache_type.scaled and isa.mul("weight", isa.load_unaligned("scale", k)) or "weight"));
-$(i)totals = $(isa.add("totals", "weight"));
+        /* 0 for what is not seen: exp(-87) times a value or its unit would be a denormal, which CPUs multiply a hundred times slower. */
+        const $(isa.vector) weight = $(isa.select(isa.less("below", isa.broadcast("-87.0f")), isa.zero(), exp .. "(below)"));
+        $(isa.store_unaligned("score", k, cache_type.scaled and isa.mul("weight", isa.load_unaligned("scale", k)) or "weight"));
+        totals = $(isa.add("totals", "weight"));
 //$ end
 //$ end)
     $(isa.store_unaligned("total", 0, "totals"));
@@ -80,14 +78,14 @@ static inline float $(helper)_softmax($(listed(scores, to_weights, totals)))
     const float unit = $(largest_lane("most"));
     const $(isa.vector) inverse = $(isa.broadcast("unit > 1e-34f ? " .. dots.levels .. ".0f / unit : 0.0f"));
     int8_t *bytes = (int8_t *) (void *) weights;
-//$ loop("    ", "k", 0, keys, lanes, function(i, k)
-$(i)const $(isa.vector) units = $(isa.mul(isa.load_unaligned("score", k), "inverse"));
-$(i)$(isa.store_i8("bytes", k, "units"));
+//$ loop("k", 0, keys, lanes, function(k)
+        const $(isa.vector) units = $(isa.mul(isa.load_unaligned("score", k), "inverse"));
+        $(isa.store_i8("bytes", k, "units"));
 //$ end)
     return unit * (1.0f / $(dots.levels).0f);
 //$ elseif dots then
-//$ loop("    ", "k", 0, keys, 2 * lanes, function(i, k)
-$(i)$(isa.store_bf16("weights", k == "k" and "k / 2" or 0, isa.load_unaligned("score", k), isa.load_unaligned("score", sum(k, lanes))));
+//$ loop("k", 0, keys, 2 * lanes, function(k)
+        $(isa.store_bf16("weights", k == "k" and "k / 2" or 0, isa.load_unaligned("score", k), isa.load_unaligned("score", sum(k, lanes))));
 //$ end)
 //$ end
 }
@@ -103,9 +101,7 @@ static inline void $(helper)_softmax_8($(listed(scores, to_weights, totals, "flo
 //$ local all = {}
 //$ for r = 0, 7 do all[r + 1] = "most[" .. r .. "]" end
 //$ local steps, units = isa.largest_of(all)
-//$ for _, step in ipairs(steps) do
-    const $(isa.index) $(step.name) = $(step.value);
-//$ end
+    const $(isa.index) $(step.name) = $(step.value); //$ for _, step in ipairs(steps)
     const $(isa.vector) units = $(units);
 //$ local inverses = isa.div(isa.broadcast(dots.levels .. ".0f"), "units")
     float inverse[$(lanes)];

@@ -19,9 +19,7 @@ static void $(helper)_no_span($(names.span) *span)
 static int $(helper)_next_span(const $(names.type("call")) *call, size_t at, size_t count, $(names.span) *span)
 {
     const size_t token = span->token + span->count;
-//$ if shape.sequences then
-    const size_t number = call->offsets[0] + at + token;
-//$ end
+    const size_t number = call->offsets[0] + at + token; //$ if shape.sequences
 
     if (token == count)
         return 0;
@@ -38,11 +36,8 @@ static int $(helper)_next_span(const $(names.type("call")) *call, size_t at, siz
     span->count = span->tokens - span->first < count - token ? span->tokens - span->first : count - token;
 //$ else
     span->first = call->first + at + token;
-//$ if together then
-    span->count = count - token < $(together) ? count - token : $(together);
-//$ else
-    span->count = count - token;
-//$ end
+    span->count = count - token < $(together) ? count - token : $(together); //$ if together
+    span->count = count - token; //$ if not together
     span->tokens = $(shape.causal and "span->first + span->count" or "call->tokens");
 //$ if not shape.causal then
     span->sequence = 0;

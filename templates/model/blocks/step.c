@@ -48,25 +48,25 @@
             $(helper)_sum(call, &b, at, &span);
 //$ end
 //$ -- The FFN of layers that are alike.
-//$ local function look_up(i, part)
+//$ local function look_up(part)
 //$ local ffn, kernels = part.plan.shape, kernels_of(part)
 //$ local columns = shape.qkv and ": q, k, v and output" or ffn.d_out > shape.d and ", the next block's q, k and v" or ""
 //$ local given = "(&own.lookup, b." .. step.from .. ".at, b." .. step.to .. ".at, count, scratch);"
-$(i)/* LookupFFN: $(plural(ffn.h, "table")), rows of $(ffn.d_out)$(columns) */
+        /* LookupFFN: $(plural(ffn.h, "table")), rows of $(ffn.d_out)$(columns) */
 //$ if kernels then
-$(i)if (together <= $(kernels.threshold))
-$(i)    $(kernels.few)$(given)
-$(i)else
-$(i)    $(kernels.many)$(given)
+        if (together <= $(kernels.threshold))
+            $(kernels.few)$(given)
+        else
+            $(kernels.many)$(given)
 //$ else
-$(i)$(lookup_of(part))$(given)
+        $(lookup_of(part))$(given)
 //$ end
 //$ end
 //$ function print.lookup()
-//$ if #step.parts == 1 then return look_up("        ", step.parts[1]) end
+//$ if #step.parts == 1 then return look_up(step.parts[1]) end
 //$ for n, part in ipairs(step.parts) do
         $(n == 1 and "if (own.number < " .. part.count .. ") {" or "} else {")
-//$ look_up("            ", part)
+//$ look_up(part)
 //$ end
         }
 //$ end
@@ -82,10 +82,7 @@ $(i)$(lookup_of(part))$(given)
         $(names_of.add())($(rows(step.a, skipped)), $(rows(step.b, looked)), $(rows(step.to)), count);
 //$ end
 //$ function print.output()
-//$ if step.from then
-        $(names_of.copy(shape.d))($(rows(step.from)), $(y), count);
-//$ else
-        $(names_of.add())($(rows(step.a)), $(rows(step.b, looked)), $(y), count);
-//$ end
+        $(names_of.copy(shape.d))($(rows(step.from)), $(y), count); //$ if step.from
+        $(names_of.add())($(rows(step.a)), $(rows(step.b, looked)), $(y), count); //$ if not step.from
 //$ end
 //$ print[step.op]()

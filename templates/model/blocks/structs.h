@@ -4,9 +4,7 @@
 
 /* $(doc) */
 typedef struct $(names.type(word)) {
-//$ for _, field in ipairs(fields) do
-    $(field.type)$(field.name);$(field.doc and " /* " .. field.doc .. " */" or "")
-//$ end
+    $(field.type)$(field.name);$(field.doc and " /* " .. field.doc .. " */" or "") //$ for _, field in ipairs(fields)
 } $(names.type(word));
 //$ end
 //$ print("layer", "The weights of a layer.", structs.layer.fields)

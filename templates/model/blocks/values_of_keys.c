@@ -17,15 +17,11 @@
             $(names.rows) made;
 
             map.weights = layer->v.weights + panel * $(made.panel_step);
-//$ if type.scaled then
-            map.scales = layer->v.scales + panel * $(panel);
-//$ end
+            map.scales = layer->v.scales + panel * $(panel); //$ if type.scaled
             map.bias = layer->v.bias + panel * $(panel);
             map.inputs = layer->v.inputs;
             map.panels = panels;
-//$ if structs.converts then
-            map.strip = layer->v.strip;
-//$ end
+            map.strip = layer->v.strip; //$ if structs.converts
             means.at = a->$(made.sums) + head * $(made.pitch);
             means.step = $(shape.heads) * $(made.pitch);
 //$ if aligned then

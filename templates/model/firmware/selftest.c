@@ -15,12 +15,12 @@ enum {
 };
 
 static const int32_t ids[$(#ids)] = {
-//$ lines("    ", firmware.number_lines(ids))
+//$ lines(firmware.number_lines(ids))
 };
 
 /* Sequence s has the ids number offsets[s] … offsets[s + 1] - 1. */
 static const size_t offsets[sequences + 1] = {
-//$ lines("    ", firmware.number_lines(offsets))
+//$ lines(firmware.number_lines(offsets))
 };
 
 static const float expected[rows][values] = {
@@ -29,7 +29,7 @@ static const float expected[rows][values] = {
     {
 //$ local some = {}
 //$ for i = 1, #row, stride do some[#some + 1] = row[i] end
-//$ lines("        ", firmware.number_lines(some))
+//$ lines(firmware.number_lines(some))
     },
 //$ end
 //$ end
@@ -37,7 +37,7 @@ static const float expected[rows][values] = {
 
 /* How much a value of a row may differ: $(firmware.tolerance) of the norm of the row. */
 static const float tolerances[rows] = {
-//$ lines("    ", firmware.number_lines(tolerances))
+//$ lines(firmware.number_lines(tolerances))
 };
 
 static float output[$(rows > 1 and rows .. " * " or "")$(names.macro("D_OUT"))];
@@ -59,9 +59,7 @@ unsigned $(names.selftest)($(causal and "void *state, " or "")void *scratch)
 {
     $(names.weights) weights;
     unsigned wrong = 0;
-//$ if not causal then
-    size_t row = 0;
-//$ end
+    size_t row = 0; //$ if not causal
 
     if ($(names.bind_linked)(&weights) != $(names.macro("OK")))
         return compared;

@@ -47,24 +47,16 @@ static void $(a.helper)_gather_heads($(given), float *restrict to)
 {
 //$ if a.unit then
     for (size_t row = 0; row < rows; ++row, from += step, to += $(w)) {
-//$ if a.rope then
-        float normed[$(w)];
-//$ end
+        float normed[$(w)]; //$ if a.rope
 
         $(norm)(from, $(w), $(a.rope and "normed" or "to"), $(w), 1);
-//$ if a.rope then
-        $(a.helper)_rotate(t, normed, position + row, factor, 0, to);
-//$ else
-        $(helper)_scale(to, factor, to, $(w));
-//$ end
+        $(a.helper)_rotate(t, normed, position + row, factor, 0, to); //$ if a.rope
+        $(helper)_scale(to, factor, to, $(w)); //$ if not a.rope
     }
 //$ else
     for (size_t row = 0; row < rows; ++row, from += step, to += $(w))
-//$ if a.rope then
-        $(a.helper)_rotate(t, from, position + row, factor, 0, to);
-//$ else
-        $(helper)_scale(from, factor, to, $(w));
-//$ end
+        $(a.helper)_rotate(t, from, position + row, factor, 0, to); //$ if a.rope
+        $(helper)_scale(from, factor, to, $(w)); //$ if not a.rope
 //$ end
 }
 
@@ -74,11 +66,8 @@ static void $(a.helper)_gather_heads($(given), float *restrict to)
 static void $(a.helper)_scatter_heads($(given), float *restrict to, size_t step)
 {
     for (size_t row = 0; row < rows; ++row, from += $(w), to += step)
-//$ if a.rope then
-        $(a.helper)_rotate(t, from, position + row, factor, 1, to);
-//$ else
-        $(helper)_scale(from, factor, to, $(w));
-//$ end
+        $(a.helper)_rotate(t, from, position + row, factor, 1, to); //$ if a.rope
+        $(helper)_scale(from, factor, to, $(w)); //$ if not a.rope
 }
 //$ if a.unit then
 
@@ -89,20 +78,20 @@ static void $(a.helper)_unit_back(const float *restrict x, size_t x_step, size_t
 {
     for (size_t row = 0; row < rows; ++row, x += x_step, d += d_step) {
         $(isa.vector) squares = $(isa.zero()), products = $(isa.zero());
-//$ over_row("        ", w, function(i, at, load, store)
-$(i)const $(isa.vector) v = $(load("x", at));
-$(i)squares = $(isa.fma("v", "v", "squares"));
-$(i)products = $(isa.fma("v", load("d", at), "products"));
+//$ over_row(w, function(at, load, store)
+            const $(isa.vector) v = $(load("x", at));
+            squares = $(isa.fma("v", "v", "squares"));
+            products = $(isa.fma("v", load("d", at), "products"));
 //$ end, { block = true })
         const float mean_square = $(sum_of_lanes("squares")) * $(float(1 / w)) + $(float(a.head_eps));
         const float product = $(sum_of_lanes("products"));
-//$ local root = first_lane("        ", "root", isa.reciprocal_root(isa.broadcast("mean_square")))
+//$ local root = first_lane("root", isa.reciprocal_root(isa.broadcast("mean_square")))
         const float slope = product * $(root) * $(root) * $(float(1 / w)), share = factor * $(root);
         const $(isa.vector) slopes = $(isa.broadcast("slope")), shares = $(isa.broadcast("share"));
         *along += product * $(root);
-//$ over_row("        ", w, function(i, at, load, store)
-$(i)const $(isa.vector) rest = $(isa.sub(load("d", at), isa.mul("slopes", load("x", at))));
-$(i)$(store("d", at, isa.mul("shares", "rest")));
+//$ over_row(w, function(at, load, store)
+            const $(isa.vector) rest = $(isa.sub(load("d", at), isa.mul("slopes", load("x", at))));
+            $(store("d", at, isa.mul("shares", "rest")));
 //$ end, { block = true })
     }
 }
@@ -113,11 +102,8 @@ $(i)$(store("d", at, isa.mul("shares", "rest")));
 static inline void $(a.helper)_seen(size_t own, size_t length, size_t *begin, size_t *end)
 {
     *begin = own + 1 > $(a.window) ? own + 1 - $(a.window) : 0;
-//$ if a.causal then
-    *end = own + 1 < length ? own + 1 : length;
-//$ else
-    *end = own + $(a.window) < length ? own + $(a.window) : length;
-//$ end
+    *end = own + 1 < length ? own + 1 : length; //$ if a.causal
+    *end = own + $(a.window) < length ? own + $(a.window) : length; //$ if not a.causal
     if (*begin >= *end) /* padding */
         *begin = *end - 1;
 }
@@ -131,13 +117,13 @@ static inline size_t $(a.helper)_seen(size_t own, size_t length)
 //$ end
 //$ local looks = a.window or a.causal
 //$ -- Makes `end`, and with a window `begin`, what the token at position `own` attends to.
-//$ local function declare_seen(i, own, length)
+//$ local function declare_seen(own, length)
 //$     if a.window then
-$(i)size_t begin, end;
+        size_t begin, end;
 
-$(i)$(a.helper)_seen($(own), $(length), &begin, &end);
+        $(a.helper)_seen($(own), $(length), &begin, &end);
 //$     elseif a.causal then
-$(i)const size_t end = $(a.helper)_seen($(own), $(length));
+        const size_t end = $(a.helper)_seen($(own), $(length));
 
 //$     end
 //$ end
@@ -157,7 +143,7 @@ static void $(a.helper)_softmax($(given), int make, float *softmax, size_t softm
     const float unseen = $minus_infinity();
 
     for (size_t row = 0; row < rows; ++row, score += step, softmax += softmax_step) {
-//$ declare_seen("        ", "first + row", "length")
+//$ declare_seen("first + row", "length")
 //$ if a.window then
         for (size_t k = 0; k < begin; ++k)
             score[k] = unseen;
@@ -202,7 +188,7 @@ static void $(a.helper)_mix(const float *restrict v, size_t first, size_t rows, 
 
     for (size_t row = first; row < first + rows; ++row, y += $(a.y_step)) {
         const float *own = v + row * $(a.v_step);
-//$ declare_seen("        ", "row", "length")
+//$ declare_seen("row", "length")
         for (; *summed < $(end_of("length")); ++*summed)
             $(helper)_accumulate(v + *summed * $(a.v_step), total, 0, $(w));
         const float share = shape[2] / (float) $(end_of("length"));
@@ -210,8 +196,8 @@ static void $(a.helper)_mix(const float *restrict v, size_t first, size_t rows, 
 //$ local function mixed(load)
 //$     return isa.sub(isa.add(isa.mul("alpha", load("own")), isa.mul("beta", load("y"))), isa.mul("shares", load("total")))
 //$ end
-//$ over_row("        ", w, function(i, at, load, store)
-$(i)$(store("y", at, mixed(function(base) return load(base, at) end)));
+//$ over_row(w, function(at, load, store)
+            $(store("y", at, mixed(function(base) return load(base, at) end)));
 //$ end)
     }
 }
@@ -220,7 +206,7 @@ $(i)$(store("y", at, mixed(function(base) return load(base, at) end)));
 static void $(a.helper)_shape(float *weight, size_t step, size_t first, size_t rows, size_t length, const float *restrict shape)
 {
     for (size_t row = 0; row < rows; ++row, weight += step) {
-//$ declare_seen("        ", "first + row", "length")
+//$ declare_seen("first + row", "length")
         const float level = shape[2] / (float) $(a.window and "(end - begin)" or end_of("length"));
         for (size_t k = 0; k < $(end_of("length")); ++k)
             weight[k] = shape[1] * weight[k] - $(a.window and "(k < begin ? 0.0f : level)" or "level");
@@ -241,15 +227,15 @@ static void $(a.helper)_shape(float *weight, size_t step, size_t first, size_t r
 //$ local scales_given, shape_given = a.scaled and "const float *scales", a.shaped and "const float *shape"
 //$ -- The keys of head `head` go to `keys`. Where they are shifted each is that of the token before, the first one its own.
 //$ local shifted = a.shifted < a.kv_heads and "head < " .. a.shifted .. " ? 1 : 0" or "1"
-//$ local function gather_keys(i, head)
+//$ local function gather_keys(head)
 //$     local k = listed(t, sum("k", times(head, a.k_head)), a.k_step, from(0))
 //$     if a.shifted == 0 then
-$(i)$(a.helper)_gather_heads($(k), length, one, keys);
+        $(a.helper)_gather_heads($(k), length, one, keys);
 //$     else
-$(i)const size_t shift = $(shifted);
+        const size_t shift = $(shifted);
 
-$(i)$(a.helper)_gather_heads($(k), 1, one, keys);
-$(i)$(a.helper)_gather_heads($(k), length - shift, one, keys + shift * $(w));
+        $(a.helper)_gather_heads($(k), 1, one, keys);
+        $(a.helper)_gather_heads($(k), length - shift, one, keys + shift * $(w));
 //$     end
 //$ end
 //$ -- The factor of the queries of head `number`.
@@ -275,56 +261,54 @@ static void $(a.helper)_attend($(given), size_t length, size_t own, float *scrat
         $(a.helper)_make_signs(t, layer, signs);
 //$ end
 
-//$ loop("    ", "head", 0, a.kv_heads, 1, function(i, head)
-//$ gather_keys(i, head)
-$(i)$(helper)_pack_across(keys, $(w), $(w), length, key_strips);
-$(i)$(helper)_pack($(sum("v", times(head, a.v_head))), $(a.v_step), length, $(w), value_strips);
-//$ loop(i, "number", 0, a.group, 1, function(i, number)
+//$ loop("head", 0, a.kv_heads, 1, function(head)
+//$ gather_keys(head)
+        $(helper)_pack_across(keys, $(w), $(w), length, key_strips);
+        $(helper)_pack($(sum("v", times(head, a.v_head))), $(a.v_step), length, $(w), value_strips);
+//$ loop("number", 0, a.group, 1, function(number)
 //$ if a.shaped then
-$(i)float total[$(w)];
-$(i)size_t summed = 0;
+            float total[$(w)];
+            size_t summed = 0;
 
-$(i)for (size_t i = 0; i < $(w); ++i)
-$(i)    total[i] = none;
+            for (size_t i = 0; i < $(w); ++i)
+                total[i] = none;
 //$ end
-//$ local j, to, to_step = i, "y", a.y_step
+//$ local to, to_step = "y", a.y_step
 //$ if a.lsh then
-//$ j, to, to_step = i .. "    ", "sums", a.sums_step
-$(i)if (t->signs) {
+//$ to, to_step = "sums", a.sums_step
+            if (t->signs) {
 //$ local query = sum("q", times(number, a.q_head))
-$(i)    $(a.helper)_gather_heads($(listed(t, query, a.q_step, from(0), "length", factor(number), "all_queries")));
-$(i)    $(a.helper)_read_tables(signs, all_queries, keys, $(sum("v", times(head, a.v_head))), $(a.v_step), length, own,
-$(i)        $(sum("sums", times(number, w))), $(a.sums_step), tables);
-$(i)} else {
+                $(a.helper)_gather_heads($(listed(t, query, a.q_step, from(0), "length", factor(number), "all_queries")));
+                $(a.helper)_read_tables(signs, all_queries, keys, $(sum("v", times(head, a.v_head))), $(a.v_step), length, own,
+                    $(sum("sums", times(number, w))), $(a.sums_step), tables);
+            } else {
 //$ end
-$(j)for (size_t first = 0; first < length; first += $(a.rows)) {
-$(j)    const size_t rows = length - first < $(a.rows) ? length - first : $(a.rows);
-$(j)    const size_t seen = $(a.causal and "first + rows" or "length"), columns = (seen + $(strip - 1)) / $(strip) * $(strip);
-$(j)    float *to = $(sum(to, times("first", to_step), times(number, w)));
-//$ if not a.lsh then
-$(j)    float *totals = $(sum("softmax", times("first", a.softmax_step), times(number, 2)));
-//$ end
+            for (size_t first = 0; first < length; first += $(a.rows)) {
+                const size_t rows = length - first < $(a.rows) ? length - first : $(a.rows);
+                const size_t seen = $(a.causal and "first + rows" or "length"), columns = (seen + $(strip - 1)) / $(strip) * $(strip);
+                float *to = $(sum(to, times("first", to_step), times(number, w)));
+                float *totals = $(sum("softmax", times("first", a.softmax_step), times(number, 2))); //$ if not a.lsh
 
 //$ local query = sum("q", times("first", a.q_step), times(number, a.q_head))
-$(j)    $(a.helper)_gather_heads($(listed(t, query, a.q_step, from("first"), "rows", factor(number), "queries")));
-$(j)    $(helper)_times_strips($(plain), rows, columns, $(w), queries, $(w), key_strips, $(w), scores, padded, $(set), packed);
+                $(a.helper)_gather_heads($(listed(t, query, a.q_step, from("first"), "rows", factor(number), "queries")));
+                $(helper)_times_strips($(plain), rows, columns, $(w), queries, $(w), key_strips, $(w), scores, padded, $(set), packed);
 //$ if a.lsh then
-$(j)    $(a.helper)_expect(scores, padded, $(looks and "first, " or "")rows, columns, own);
+                $(a.helper)_expect(scores, padded, $(looks and "first, " or "")rows, columns, own);
 //$ else
-$(j)    $(a.helper)_softmax(scores, padded, $(looks and "first, " or "")rows, columns, own, 1, totals, $(a.softmax_step));
+                $(a.helper)_softmax(scores, padded, $(looks and "first, " or "")rows, columns, own, 1, totals, $(a.softmax_step));
 //$ end
-$(j)    $(helper)_times_strips($(plain), rows, $(w), seen, scores, padded, value_strips, length, to, $(to_step), $(set), packed);
+                $(helper)_times_strips($(plain), rows, $(w), seen, scores, padded, value_strips, length, to, $(to_step), $(set), packed);
 //$ if not a.lsh then
-$(j)    for (size_t row = 0; row < rows; ++row)
-$(j)        $(helper)_scale(to + row * $(a.y_step), totals[row * $(a.softmax_step) + 1], to + row * $(a.y_step), $(w));
+                for (size_t row = 0; row < rows; ++row)
+                    $(helper)_scale(to + row * $(a.y_step), totals[row * $(a.softmax_step) + 1], to + row * $(a.y_step), $(w));
 //$ end
 //$ if a.shaped then
-$(j)    $(a.helper)_mix($(sum("v", times(head, a.v_head))), first, rows, own, $(sum("shape", times(number, 3))), total, &summed, to);
+            $(a.helper)_mix($(sum("v", times(head, a.v_head))), first, rows, own, $(sum("shape", times(number, 3))), total, &summed, to);
 //$ end
-$(j)}
+            }
 //$ if a.lsh then
-$(i)}
-$(i)$(a.helper)_shorten($(sum("sums", times(number, w))), length, $(sum("y", times(number, w))));
+            }
+            $(a.helper)_shorten($(sum("sums", times(number, w))), length, $(sum("y", times(number, w))));
 //$ end
 //$ end, { from = times(head, a.group), to = times(sum(head, 1), a.group) })
 //$ end)
@@ -391,106 +375,96 @@ static void $(a.helper)_attend_back($(given), size_t length, size_t own, float *
         $(a.helper)_make_signs(t, layer, signs);
 //$ end
 
-//$ loop("    ", "head", 0, a.kv_heads, 1, function(i, head)
-//$ gather_keys(i, head)
-$(i)$(helper)_pack_across(keys, $(w), $(w), length, key_strips);
-$(i)$(helper)_pack_across($(sum("v", times(head, a.v_head))), $(a.v_step), $(w), length, value_strips);
-$(i)$(helper)_pack(keys, $(w), length, $(w), key_rows);
-$(i)$(helper)_clear(dkeys, $(w), padded);
-$(i)$(helper)_clear(dvalues, $(w), padded);
-//$ loop(i, "number", 0, a.group, 1, function(i, number)
-//$ if a.unit then
-$(i)float scaled = 0.0f;$(a.scaled and "" or " /* no factor is learned */")
-//$ end
+//$ loop("head", 0, a.kv_heads, 1, function(head)
+//$ gather_keys(head)
+        $(helper)_pack_across(keys, $(w), $(w), length, key_strips);
+        $(helper)_pack_across($(sum("v", times(head, a.v_head))), $(a.v_step), $(w), length, value_strips);
+        $(helper)_pack(keys, $(w), length, $(w), key_rows);
+        $(helper)_clear(dkeys, $(w), padded);
+        $(helper)_clear(dvalues, $(w), padded);
+//$ loop("number", 0, a.group, 1, function(number)
+            float scaled = 0.0f;$(a.scaled and "" or " /* no factor is learned */") //$ if a.unit
 //$ if a.shaped then
-$(i)float alone = 0.0f, along = 0.0f, level = 0.0f;
+            float alone = 0.0f, along = 0.0f, level = 0.0f;
 
 //$ end
-$(i)for (size_t first = 0; first < length; first += $(a.rows)) {
-$(i)    const size_t rows = length - first < $(a.rows) ? length - first : $(a.rows);
-$(i)    const size_t seen = $(a.causal and "first + rows" or "length"), columns = (seen + $(strip - 1)) / $(strip) * $(strip);
-$(i)    const float *from = $(sum("dy", times("first", a.y_step), times(number, w)));
-//$ if not a.lsh then
-$(i)    float *totals = $(sum("softmax", times("first", a.softmax_step), times(number, 2)));
-//$ end
+            for (size_t first = 0; first < length; first += $(a.rows)) {
+                const size_t rows = length - first < $(a.rows) ? length - first : $(a.rows);
+                const size_t seen = $(a.causal and "first + rows" or "length"), columns = (seen + $(strip - 1)) / $(strip) * $(strip);
+                const float *from = $(sum("dy", times("first", a.y_step), times(number, w)));
+                float *totals = $(sum("softmax", times("first", a.softmax_step), times(number, 2))); //$ if not a.lsh
 
 //$ local query = sum("q", times("first", a.q_step), times(number, a.q_head))
-$(i)    $(a.helper)_gather_heads($(listed(t, query, a.q_step, from("first"), "rows", factor(number), queries)));
-$(i)    $(helper)_times_strips($(plain), rows, columns, $(w), $(queries), $(w), key_strips, $(w), scores, padded, $(set), packed);
+                $(a.helper)_gather_heads($(listed(t, query, a.q_step, from("first"), "rows", factor(number), queries)));
+                $(helper)_times_strips($(plain), rows, columns, $(w), $(queries), $(w), key_strips, $(w), scores, padded, $(set), packed);
 //$ if a.lsh then
-$(i)    $(a.helper)_expect(scores, padded, $(looks and "first, " or "")rows, columns, own);
-$(i)    $(a.helper)_shorten_back($(sum("sums", times("first", a.sums_step), times(number, w))), from, rows, dsums + first * $(w));
+                $(a.helper)_expect(scores, padded, $(looks and "first, " or "")rows, columns, own);
+                $(a.helper)_shorten_back($(sum("sums", times("first", a.sums_step), times(number, w))), from, rows, dsums + first * $(w));
 //$ else
-$(i)    $(a.helper)_softmax(scores, padded, $(looks and "first, " or "")rows, columns, own, 0, totals, $(a.softmax_step));
+                $(a.helper)_softmax(scores, padded, $(looks and "first, " or "")rows, columns, own, 0, totals, $(a.softmax_step));
 //$ end
-$(i)    $(helper)_times_strips($(plain), rows, columns, $(w), $(dy), $(dy_step), value_strips, $(w), dscores, padded, $(set), packed);
+            $(helper)_times_strips($(plain), rows, columns, $(w), $(dy), $(dy_step), value_strips, $(w), dscores, padded, $(set), packed);
 //$ if a.shaped then
-$(i)    for (size_t row = 0; row < rows; ++row) {
-$(i)        float sum = 0.0f;
+                for (size_t row = 0; row < rows; ++row) {
+                    float sum = 0.0f;
 
-//$ declare_seen(i .. "        ", "first + row", "own")
-$(i)        for (size_t i = $(a.window and "begin" or 0); i < $(end_of("own")); ++i)
-$(i)            sum += dscores[row * padded + i];
-$(i)        level -= sum / (float) $(a.window and "(end - begin)" or end_of("own"));
-$(i)        if (first + row < own)
-$(i)            alone += dscores[row * padded + first + row];
-$(i)    }
-$(i)    $(a.helper)_softmax_back(scores, dscores, padded, rows, columns, totals, $(a.softmax_step),
-$(i)        shape[$(sum(times(number, 3), 1))], &along);
+//$ declare_seen("first + row", "own")
+                    for (size_t i = $(a.window and "begin" or 0); i < $(end_of("own")); ++i)
+                        sum += dscores[row * padded + i];
+                    level -= sum / (float) $(a.window and "(end - begin)" or end_of("own"));
+                    if (first + row < own)
+                        alone += dscores[row * padded + first + row];
+                }
+                $(a.helper)_softmax_back(scores, dscores, padded, rows, columns, totals, $(a.softmax_step),
+                    shape[$(sum(times(number, 3), 1))], &along);
 //$ elseif a.lsh then
-$(i)    $(a.helper)_expect_back(scores, dscores, padded, rows, columns);
+                $(a.helper)_expect_back(scores, dscores, padded, rows, columns);
 //$ else
-$(i)    $(a.helper)_softmax_back(scores, dscores, padded, rows, columns, totals, $(a.softmax_step));
+                $(a.helper)_softmax_back(scores, dscores, padded, rows, columns, totals, $(a.softmax_step));
 //$ end
-$(i)    $(helper)_times_strips($(plain), rows, $(w), seen, dscores, padded, key_rows, length, dqueries, $(w), $(set), packed);
+                $(helper)_times_strips($(plain), rows, $(w), seen, dscores, padded, key_rows, length, dqueries, $(w), $(set), packed);
 //$ local to = sum("dq", times("first", a.dq_step), times(number, a.q_head))
-$(i)    $(a.helper)_scatter_heads($(listed(t, "dqueries", from("first"), "rows", float(a.scale), to, a.dq_step)));
+                $(a.helper)_scatter_heads($(listed(t, "dqueries", from("first"), "rows", float(a.scale), to, a.dq_step)));
 //$ if a.unit then
 //$ local scale = a.scaled and "scales[" .. number .. "]" or "one"
-$(i)    $(a.helper)_unit_back($(listed(query, a.q_step, "rows", scale, to, a.dq_step, "&scaled")));
+                $(a.helper)_unit_back($(listed(query, a.q_step, "rows", scale, to, a.dq_step, "&scaled")));
 //$ end
-$(i)    $(helper)_pack($(queries), $(w), rows, $(w), query_strips);
-$(i)    $(helper)_pack($(dy), $(dy_step), rows, $(w), dy_strips);
-$(i)    $(helper)_times_strips($(turned), seen, $(w), rows, dscores, padded, query_strips, rows, dkeys, $(w), $(add), packed);
-//$ if a.shaped then
-$(i)    $(a.helper)_shape(scores, padded, first, rows, own, $(sum("shape", times(number, 3))));
-//$ end
+                $(helper)_pack($(queries), $(w), rows, $(w), query_strips);
+                $(helper)_pack($(dy), $(dy_step), rows, $(w), dy_strips);
+                $(helper)_times_strips($(turned), seen, $(w), rows, dscores, padded, query_strips, rows, dkeys, $(w), $(add), packed);
+                $(a.helper)_shape(scores, padded, first, rows, own, $(sum("shape", times(number, 3)))); //$ if a.shaped
+                if (!t->signs) //$ if a.lsh
+                $(a.lsh and "    " or "")$(helper)_times_strips($(turned), seen, $(w), rows, scores, padded, dy_strips, rows, dvalues, $(w), $(add), packed);
+            }
 //$ if a.lsh then
-$(i)    if (!t->signs)
+            if (t->signs)
+                $(a.helper)_read_tables_back(signs, all_queries, keys, dsums, length, own, dvalues, tables);
 //$ end
-$(i)    $(a.lsh and "    " or "")$(helper)_times_strips($(turned), seen, $(w), rows, scores, padded, dy_strips, rows, dvalues, $(w), $(add), packed);
-$(i)}
-//$ if a.lsh then
-$(i)if (t->signs)
-$(i)    $(a.helper)_read_tables_back(signs, all_queries, keys, dsums, length, own, dvalues, tables);
-//$ end
-//$ if a.scaled then
-$(i)dscales[$(number)] = scaled;
-//$ end
+            dscales[$(number)] = scaled; //$ if a.scaled
 //$ if a.shaped then
-$(i)dshape[$(times(number, 3))] = alone;
-$(i)dshape[$(sum(times(number, 3), 1))] = along;
-$(i)dshape[$(sum(times(number, 3), 2))] = level;
+            dshape[$(times(number, 3))] = alone;
+            dshape[$(sum(times(number, 3), 1))] = along;
+            dshape[$(sum(times(number, 3), 2))] = level;
 //$ end
 //$ end, { from = times(head, a.group), to = times(sum(head, 1), a.group) })
 //$ local key_factor = a.lsh and float(a.scale) or "one"
 //$ local dk = sum("dk", times(head, a.k_head))
 //$ if a.shifted == 0 then
-$(i)$(a.helper)_scatter_heads($(listed(t, "dkeys", from(0), "length, " .. key_factor, dk, a.dk_step)));
+        $(a.helper)_scatter_heads($(listed(t, "dkeys", from(0), "length, " .. key_factor, dk, a.dk_step)));
 //$ else
-$(i)const size_t used = length > shift ? length - shift : 1; /* keys that some token sees */
-$(i)for (size_t i = 0; i < shift * $(w); ++i)
-$(i)    dkeys[i + $(w)] += dkeys[i];
-$(i)$(a.helper)_scatter_heads($(listed(t, "dkeys + shift * " .. w, from(0), "used, " .. key_factor, dk, a.dk_step)));
-$(i)for (size_t row = used; row < length; ++row)
-$(i)    for (size_t i = 0; i < $(w); ++i)
-$(i)        dk[$(sum(times(head, a.k_head), times("row", a.dk_step), "i"))] = none;
+        const size_t used = length > shift ? length - shift : 1; /* keys that some token sees */
+        for (size_t i = 0; i < shift * $(w); ++i)
+            dkeys[i + $(w)] += dkeys[i];
+        $(a.helper)_scatter_heads($(listed(t, "dkeys + shift * " .. w, from(0), "used, " .. key_factor, dk, a.dk_step)));
+        for (size_t row = used; row < length; ++row)
+            for (size_t i = 0; i < $(w); ++i)
+                dk[$(sum(times(head, a.k_head), times("row", a.dk_step), "i"))] = none;
 //$ end
 //$ if a.unit then
-$(i)float unscaled = 0.0f; /* keys have no factor */
-$(i)$(a.helper)_unit_back($(listed(sum("k", times(head, a.k_head)), a.k_step, "length, one", dk, a.dk_step, "&unscaled")));
+        float unscaled = 0.0f; /* keys have no factor */
+        $(a.helper)_unit_back($(listed(sum("k", times(head, a.k_head)), a.k_step, "length, one", dk, a.dk_step, "&unscaled")));
 //$ end
-$(i)for (size_t row = 0; row < length; ++row)
-$(i)    $(helper)_scale(dvalues + row * $(w), one, $(sum("dv", times("row", a.dv_step), times(head, a.v_head))), $(w));
+        for (size_t row = 0; row < length; ++row)
+            $(helper)_scale(dvalues + row * $(w), one, $(sum("dv", times("row", a.dv_step), times(head, a.v_head))), $(w));
 //$ end)
 }

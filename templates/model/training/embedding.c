@@ -16,9 +16,7 @@ static void $(helper)_embed(const $(helper)_run *r, float *restrict y)
 
     for (size_t token = r->first; token < r->first + r->count; ++token, y += $(e.pitch)) {
         const float *row = $(row_of("t->parameters", e.word, "(size_t) r->ids[token]"));
-//$ if e.positions or e.sinusoids then
-        const size_t position = token % r->length;
-//$ end
+        const size_t position = token % r->length; //$ if e.positions or e.sinusoids
 
         for (size_t i = 0; i < $(e.width); ++i)
             y[i] = $(sum("factor * row[i]", added[1] or 0, added[2] or 0));
@@ -32,9 +30,7 @@ static void $(helper)_embed_back(const $(helper)_run *r, const float *restrict d
 
     for (size_t token = 0; token < r->sequences * r->length; ++token, d += $(e.pitch)) {
         float *row = $(row_of("gradients", e.word, "(size_t) r->ids[token]"));
-//$ if e.positions then
-        float *place = $(row_of("gradients", e.positions, "token % r->length"));
-//$ end
+        float *place = $(row_of("gradients", e.positions, "token % r->length")); //$ if e.positions
 
         for (size_t i = column; i < end; ++i)
             row[i] += $(e.scale == 1 and "" or float(e.scale) .. " * ")d[i];

@@ -11,9 +11,7 @@
 //$ local map = step.map
     $(helper)_multiply(r, $(plain), $(map.across and plain or turned), r->count, $(map.outputs), $(map.inputs),
         $(c.rows(step.from)), $(c.weights(map.at)), $(map.step), $(c.to.rows(step.to)), $(set));
-//$ if map.bias then
-    $(helper)_add_bias($(c.weights(map.bias)), $(c.to.rows(step.to)), $(map.outputs), r->count);
-//$ end
+    $(helper)_add_bias($(c.weights(map.bias)), $(c.to.rows(step.to)), $(map.outputs), r->count); //$ if map.bias
 //$ elseif step.op == "attend" then
     for (size_t s = 0; s < r->count / r->length; ++s) {
         const size_t at = s * r->length, own = $(helper)_length_of(r, s);

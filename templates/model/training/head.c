@@ -35,58 +35,53 @@ static double $(helper)_log(double v)
 /* The cross-entropy of a row of logits, and in their place its gradient times `scale` if `back`.$(filled) */
 static float $(helper)_entropy(float *restrict logits, size_t target, float scale, int back)
 {
-//$ if h.padded > h.vocab then
-    const float least = $hidden($minus_infinity()); /* else its loop is a call of memcpy */
-//$ end
+    const float least = $hidden($minus_infinity()); /* else its loop is a call of memcpy */ //$ if h.padded > h.vocab
 
 //$ if h.soft_cap then
     /* $(h.soft_cap) tanh(logit / $(h.soft_cap)) */
-//$ loop("    ", "i", 0, h.padded, lanes, function(i, at)
-$(i)const $(isa.vector) share = $(isa.mul(isa.load_unaligned("logits", at), isa.broadcast(float(1 / h.soft_cap))));
-$(i)const $(isa.vector) bounded = $(tanh)(share);
-$(i)$(isa.store_unaligned("logits", at, isa.mul("bounded", isa.broadcast(float(h.soft_cap)))));
+//$ loop("i", 0, h.padded, lanes, function(at)
+        const $(isa.vector) share = $(isa.mul(isa.load_unaligned("logits", at), isa.broadcast(float(1 / h.soft_cap))));
+        const $(isa.vector) bounded = $(tanh)(share);
+        $(isa.store_unaligned("logits", at, isa.mul("bounded", isa.broadcast(float(h.soft_cap)))));
 //$ end, { block = true })
 //$ end
 //$ if h.padded > h.vocab then
-//$ loop("    ", "i", h.vocab, h.padded, 1, function(i, at)
-$(i)logits[$(at)] = least;
+//$ loop("i", h.vocab, h.padded, 1, function(at)
+        logits[$(at)] = least;
 //$ end)
 //$ end
     $(isa.vector) high = $(isa.load_unaligned("logits", 0));
-//$ loop("    ", "i", lanes, h.padded, lanes, function(i, at)
-$(i)const $(isa.vector) other = $(isa.load_unaligned("logits", at));
-$(i)high = $(isa.max("high", "other"));
+//$ loop("i", lanes, h.padded, lanes, function(at)
+        const $(isa.vector) other = $(isa.load_unaligned("logits", at));
+        high = $(isa.max("high", "other"));
 //$ end)
     const float largest = $(largest_lane("high"));
     const $(isa.vector) highest = $(isa.broadcast("largest"));
     const float own = logits[target];
     $(isa.vector) sums = $(isa.zero());
-//$ loop("    ", "i", 0, h.padded, lanes, function(i, at)
-$(i)const $(isa.vector) below = $(isa.sub(isa.load_unaligned("logits", at), "highest"));
-$(i)const $(isa.vector) weight = $(exp)(below);
-$(i)sums = $(isa.add("sums", "weight"));
+//$ loop("i", 0, h.padded, lanes, function(at)
+        const $(isa.vector) below = $(isa.sub(isa.load_unaligned("logits", at), "highest"));
+        const $(isa.vector) weight = $(exp)(below);
+        sums = $(isa.add("sums", "weight"));
 //$ end, { block = true })
     const float total = $(sum_of_lanes("sums"));
     if (back) {
         const float share = scale / total;
         const $(isa.vector) shares = $(isa.broadcast("share"));
-//$ loop("        ", "i", 0, h.padded, lanes, function(i, at)
-$(i)const $(isa.vector) logit = $(isa.load_unaligned("logits", at));
-$(i)const $(isa.vector) below = $(isa.sub("logit", "highest"));
-$(i)const $(isa.vector) weight = $(exp)(below);
+//$ loop("i", 0, h.padded, lanes, function(at)
+            const $(isa.vector) logit = $(isa.load_unaligned("logits", at));
+            const $(isa.vector) below = $(isa.sub("logit", "highest"));
+            const $(isa.vector) weight = $(exp)(below);
 //$ if h.soft_cap then
-$(i)const $(isa.vector) part = $(isa.mul("logit", isa.broadcast(float(1 / h.soft_cap))));
-$(i)const $(isa.vector) slope = $(isa.sub(isa.broadcast("1.0f"), isa.mul("part", "part")));
-$(i)$(isa.store_unaligned("logits", at, isa.mul(isa.mul("weight", "shares"), "slope")));
+            const $(isa.vector) part = $(isa.mul("logit", isa.broadcast(float(1 / h.soft_cap))));
+            const $(isa.vector) slope = $(isa.sub(isa.broadcast("1.0f"), isa.mul("part", "part")));
+            $(isa.store_unaligned("logits", at, isa.mul(isa.mul("weight", "shares"), "slope")));
 //$ else
-$(i)$(isa.store_unaligned("logits", at, isa.mul("weight", "shares")));
+            $(isa.store_unaligned("logits", at, isa.mul("weight", "shares")));
 //$ end
 //$ end, { block = true })
-//$ if h.soft_cap then
-        logits[target] -= scale * (1.0f - own * own * $(float(1 / h.soft_cap / h.soft_cap)));
-//$ else
-        logits[target] -= scale;
-//$ end
+        logits[target] -= scale * (1.0f - own * own * $(float(1 / h.soft_cap / h.soft_cap))); //$ if h.soft_cap
+        logits[target] -= scale; //$ if not h.soft_cap
     }
     return (float) ($(helper)_log((double) total) + (double) largest - (double) own);
 }

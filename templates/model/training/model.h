@@ -79,11 +79,8 @@ typedef struct $(helper) {
 } $(helper);
 //$ for i, v in ipairs(variants) do
 
-//$ if i > 1 then
-/* The same with $(v.isa.name). */
-//$ else
-/* $(v.isa.name): bytes of the workspace of a call, 64-byte aligned, which all parts share. */
-//$ end
+/* The same with $(v.isa.name). */ //$ if i > 1
+/* $(v.isa.name): bytes of the workspace of a call, 64-byte aligned, which all parts share. */ //$ if i <= 1
 $(api)size_t $(v.training.names.workspace)(size_t sequences, size_t length, size_t parts);
 //$ if i == 1 then
 

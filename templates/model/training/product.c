@@ -74,11 +74,8 @@ static void $(helper)_write_edge(size_t rows, size_t columns, const float *restr
         for (size_t i = 0; i < columns; ++i)
             to[row * to_step + i] = one * block[row * $(strip) + i];
 }
-//$ if product.bf16 then
-$(include("templates/model/training/product_bf16.c"))
-//$ else
-$(include("templates/model/training/product_f32.c"))
-//$ end
+$(include("templates/model/training/product_bf16.c")) //$ if product.bf16
+$(include("templates/model/training/product_f32.c")) //$ if not product.bf16
 
 /* C = A B, or C += A B: a[rows][a_step], or a[depth][a_step] if it lies across; b[depth][b_step], or b[columns][b_step] if it does;
    scratch: $(plural(product.floats, "float")). */

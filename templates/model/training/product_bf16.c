@@ -95,9 +95,7 @@ static inline void $(helper)_words_$(count)($(parameters))
         $(isa.tile_load(n, "c", sum(n // 2 * 16 > 0 and times(n // 2 * 16, "c_step") or 0, n % 2 * 16), "4 * c_step"));
 //$ end
     } else {
-//$ for n = 0, 3 do
-        $(isa.tile_zero(n));
-//$ end
+        $(isa.tile_zero(n)); //$ for n = 0, 3
     }
     for (size_t k = 0; k < words; k += 16) {
         const uint32_t *row = b + k * $(strip);
@@ -123,20 +121,14 @@ static inline void $(helper)_words_$(count)($(parameters))
 
     for (size_t k = 0; k < words; ++k) {
         const uint32_t *row = b + k * $(strip);
-//$ for n = 0, vectors - 1 do
-        const $(isa.index) b$(n) = $(isa.load_words("row", n * lanes));
-//$ end
+        const $(isa.index) b$(n) = $(isa.load_words("row", n * lanes)); //$ for n = 0, vectors - 1
 //$ for r = 0, count - 1 do
         const $(isa.index) a$(r) = $(isa.index_broadcast("a[" .. sum("k", r * own.step) .. "]"));
-//$ for n = 0, vectors - 1 do
-        $(accumulator(r, n)) = $(isa.dot_bf16(accumulator(r, n), "a" .. r, "b" .. n));
-//$ end
+        $(accumulator(r, n)) = $(isa.dot_bf16(accumulator(r, n), "a" .. r, "b" .. n)); //$ for n = 0, vectors - 1
 //$ end
     }
 //$ for r = 0, count - 1 do
-//$ for n = 0, vectors - 1 do
-    $(isa.store_unaligned("c", sum(times(r, "c_step"), n * lanes), accumulator(r, n)));
-//$ end
+    $(isa.store_unaligned("c", sum(times(r, "c_step"), n * lanes), accumulator(r, n))); //$ for n = 0, vectors - 1
 //$ end
 //$ end
 }
@@ -193,9 +185,7 @@ static void $(helper)_times_strips(int a_across, size_t rows, size_t columns, si
     const size_t strip_words = (packed_depth + 31) / 32 * 16;
     uint32_t *packed = scratch;
 
-//$ if own.tiles then
-    $(isa.tile_configure());
-//$ end
+    $(isa.tile_configure()); //$ if own.tiles
     for (size_t k = 0; k < depth; k += $(names.macro("TRAIN_DEPTH"))) {
         const size_t part = depth - k < $(names.macro("TRAIN_DEPTH")) ? depth - k : $(names.macro("TRAIN_DEPTH"));
         const size_t words = (part + 31) / 32 * 16;
@@ -208,7 +198,5 @@ static void $(helper)_times_strips(int a_across, size_t rows, size_t columns, si
             $(helper)_times_words(some, columns, packed, b, strip_words, words, c + row * c_step, c_step, add || k > 0);
         }
     }
-//$ if own.tiles then
-    $(isa.tile_release());
-//$ end
+    $(isa.tile_release()); //$ if own.tiles
 }

@@ -28,20 +28,14 @@ static inline void $(helper)_$(lies_across and "across" or "rows")_$(count)($(pa
 
     for (size_t k = 0; k < depth; ++k) {
         const float *row = b + k * $(strip);
-//$ for n = 0, vectors - 1 do
-        const $(isa.vector) b$(n) = $(isa.load_unaligned("row", n * lanes));
-//$ end
+        const $(isa.vector) b$(n) = $(isa.load_unaligned("row", n * lanes)); //$ for n = 0, vectors - 1
 //$ for r = 0, count - 1 do
         const $(isa.vector) a$(r) = $(isa.broadcast(element(r)));
-//$ for n = 0, vectors - 1 do
-        $(accumulator(r, n)) = $(isa.fma("a" .. r, "b" .. n, accumulator(r, n)));
-//$ end
+        $(accumulator(r, n)) = $(isa.fma("a" .. r, "b" .. n, accumulator(r, n))); //$ for n = 0, vectors - 1
 //$ end
     }
 //$ for r = 0, count - 1 do
-//$ for n = 0, vectors - 1 do
-    $(isa.store_unaligned("c", sum(times(r, "c_step"), n * lanes), accumulator(r, n)));
-//$ end
+    $(isa.store_unaligned("c", sum(times(r, "c_step"), n * lanes), accumulator(r, n))); //$ for n = 0, vectors - 1
 //$ end
 }
 //$ end
@@ -58,12 +52,8 @@ static void $(helper)_pack(const float *restrict b, size_t b_step, size_t depth,
         for (size_t k = 0; k < depth; ++k, strips += $(strip)) {
             const float *row = b + k * b_step + j;
             if (count == $(strip)) {
-//$ for n = 0, vectors - 1 do
-                const $(isa.vector) v$(n) = $(isa.load_unaligned("row", n * lanes));
-//$ end
-//$ for n = 0, vectors - 1 do
-                $(isa.store_unaligned("strips", n * lanes, "v" .. n));
-//$ end
+                const $(isa.vector) v$(n) = $(isa.load_unaligned("row", n * lanes)); //$ for n = 0, vectors - 1
+                $(isa.store_unaligned("strips", n * lanes, "v" .. n)); //$ for n = 0, vectors - 1
                 continue;
             }
             for (size_t i = 0; i < $(strip); ++i)

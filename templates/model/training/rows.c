@@ -3,9 +3,9 @@
 //$ local sum_of_lanes = norms[1] and across("add")
 //$ -- A loop over the elements of a row: `body(indent, load, store)` prints what is done with a vector of them, where
 //$ -- load(base) and store(base, value) are its own.
-//$ local function over_elements(i, width, body)
-//$     over_row(i, width, function(i, at, load, store)
-//$         body(i, function(base) return load(base, at) end, function(base, value) return store(base, at, value) end)
+//$ local function over_elements(width, body)
+//$     over_row(width, function(at, load, store)
+//$         body(function(base) return load(base, at) end, function(base, value) return store(base, at, value) end)
 //$     end, { block = true })
 //$ end
 //$ for _, norm in ipairs(norms) do
@@ -40,39 +40,36 @@ static void $(helper)_$(norm.name)($(parameters))
 //$ else
 //$ if layernorm then
         $(isa.vector) sums = $(isa.zero());
-//$ over_elements("        ", d, function(i, load)
-$(i)sums = $(isa.add("sums", load("x")));
+//$ over_elements(d, function(load)
+            sums = $(isa.add("sums", load("x")));
 //$ end)
         const float mean = $(sum_of_lanes("sums")) * $(one_over_d);
         const $(isa.vector) means = $(isa.broadcast("mean"));
         /* their differences, whose missing lanes are read as zeros */
-//$ over_elements("        ", d, function(i, load, store)
-$(i)$(store("y", isa.sub(load("x"), "means")));
+//$ over_elements(d, function(load, store)
+            $(store("y", isa.sub(load("x"), "means")));
 //$ end)
 //$ end
         $(isa.vector) squares = $(isa.zero());
-//$ over_elements("        ", d, function(i, load)
-$(i)const $(isa.vector) v = $(load(layernorm and "y" or "x"));
-$(i)squares = $(isa.fma("v", "v", "squares"));
+//$ over_elements(d, function(load)
+            const $(isa.vector) v = $(load(layernorm and "y" or "x"));
+            squares = $(isa.fma("v", "v", "squares"));
 //$ end)
         const float variance = $(sum_of_lanes("squares")) * $(one_over_d) + $(float(norm.eps));
 //$ end
-//$ local factor = first_lane("        ", "factor", isa.reciprocal_root(isa.broadcast("variance")))
+//$ local factor = first_lane("factor", isa.reciprocal_root(isa.broadcast("variance")))
         statistics[0] = $(layernorm and (lanes == 1 and "(float) mean" or "mean") or "0.0f");
         statistics[1] = $(factor);
 //$ if lanes == 1 then
         for (size_t i = 0; i < $(d); ++i)
-//$ if layernorm then
-            y[i] = (float) ((double) x[i] - mean) * $(factor) * gain[i] + offset[i];
-//$ else
-            y[i] = x[i] * $(factor) * gain[i];
-//$ end
+            y[i] = (float) ((double) x[i] - mean) * $(factor) * gain[i] + offset[i]; //$ if layernorm
+            y[i] = x[i] * $(factor) * gain[i]; //$ if not layernorm
 //$ else
         const $(isa.vector) factors = $(isa.broadcast(factor));
-//$ over_elements("        ", d, function(i, load, store)
+//$ over_elements(d, function(load, store)
 //$ local normal = isa.mul(load(layernorm and "y" or "x"), "factors")
-$(i)const $(isa.vector) gains = $(load("gain")), normal = $(normal);
-$(i)$(store("y", layernorm and isa.fma("normal", "gains", load("offset")) or isa.mul("normal", "gains")));
+            const $(isa.vector) gains = $(load("gain")), normal = $(normal);
+            $(store("y", layernorm and isa.fma("normal", "gains", load("offset")) or isa.mul("normal", "gains")));
 //$ end)
 //$ end
     }
@@ -85,19 +82,15 @@ static void $(helper)_$(norm.name)_back(const float *restrict dy, size_t dy_step
     size_t dx_step, size_t rows)
 {
     for (size_t row = 0; row < rows; ++row, dy += dy_step, x += x_step, dx += dx_step, statistics += 2) {
-//$ if layernorm then
-        const $(isa.vector) means = $(isa.broadcast("statistics[0]"));
-//$ end
+        const $(isa.vector) means = $(isa.broadcast("statistics[0]")); //$ if layernorm
         const $(isa.vector) factors = $(isa.broadcast("statistics[1]"));
         $(isa.vector) $(layernorm and "sums = " .. isa.zero() .. ", " or "")along = $(isa.zero());
 //$ local function normal(load) return isa.mul(layernorm and isa.sub(load("x"), "means") or load("x"), "factors") end
-//$ over_elements("        ", d, function(i, load)
-$(i)const $(isa.vector) g = $(isa.mul(load("dy"), load("gain")));
-$(i)const $(isa.vector) normal = $(normal(load));
-//$ if layernorm then
-$(i)sums = $(isa.add("sums", "g"));
-//$ end
-$(i)along = $(isa.fma("g", "normal", "along"));
+//$ over_elements(d, function(load)
+            const $(isa.vector) g = $(isa.mul(load("dy"), load("gain")));
+            const $(isa.vector) normal = $(normal(load));
+            sums = $(isa.add("sums", "g")); //$ if layernorm
+            along = $(isa.fma("g", "normal", "along"));
 //$ end)
 //$ if layernorm then
         const float sum = $(sum_of_lanes("sums"));
@@ -107,15 +100,15 @@ $(i)along = $(isa.fma("g", "normal", "along"));
         const $(isa.vector) slope = $(isa.broadcast("product * " .. one_over_d));
         if (plus) {
 //$ for n = 1, 2 do
-//$ over_elements("            ", d, function(i, load, store)
-$(i)const $(isa.vector) g = $(isa.mul(load("dy"), load("gain")));
-$(i)const $(isa.vector) normal = $(normal(load));
+//$ over_elements(d, function(load, store)
+                const $(isa.vector) g = $(isa.mul(load("dy"), load("gain")));
+                const $(isa.vector) normal = $(normal(load));
 //$ if layernorm then
-$(i)const $(isa.vector) rest = $(isa.sub(isa.sub("g", "level"), isa.mul("normal", "slope")));
+                const $(isa.vector) rest = $(isa.sub(isa.sub("g", "level"), isa.mul("normal", "slope")));
 //$ else
-$(i)const $(isa.vector) rest = $(isa.sub("g", isa.mul("normal", "slope")));
+                const $(isa.vector) rest = $(isa.sub("g", isa.mul("normal", "slope")));
 //$ end
-$(i)$(store("dx", n == 1 and isa.fma("rest", "factors", load("plus")) or isa.mul("rest", "factors")));
+                $(store("dx", n == 1 and isa.fma("rest", "factors", load("plus")) or isa.mul("rest", "factors")));
 //$ end)
 //$ if n == 1 then
             plus += dx_step;

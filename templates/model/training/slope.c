@@ -5,9 +5,7 @@
 static inline $(isa.vector) $(helper)_slope($(isa.vector) x)
 {
     const $(isa.vector) zero = $(isa.zero());
-//$ if activation ~= "gelu" then
-    const $(isa.vector) one = $(isa.broadcast("1.0f"));
-//$ end
+    const $(isa.vector) one = $(isa.broadcast("1.0f")); //$ if activation ~= "gelu"
 //$ if activation == "relu" then
     const $(isa.mask) right = $(isa.less("zero", "x"));
     return $(isa.select("right", "one", "zero"));
@@ -36,11 +34,8 @@ $(include("templates/math/normal_tail.c"))
     const $(isa.vector) share = $(isa.div(isa.select("left", "small", "one"), "below"));
     const $(isa.vector) rest = $(isa.div(isa.select("left", "one", "small"), "below"));
     const $(isa.vector) both = $(isa.mul("share", "rest"));
-//$ if activation == "gelu_tanh" then
-    const $(isa.vector) along = $(isa.mul(isa.mul("x", "du"), "both"));
-//$ else
-    const $(isa.vector) along = $(isa.mul("x", "both"));
-//$ end
+    const $(isa.vector) along = $(isa.mul(isa.mul("x", "du"), "both")); //$ if activation == "gelu_tanh"
+    const $(isa.vector) along = $(isa.mul("x", "both")); //$ if activation ~= "gelu_tanh"
     return $(isa.add("share", "along"));
 //$ end
 }

@@ -2,24 +2,18 @@
 //$ once("templates/math/exp.c")
 
 /* What the arrays of a pass take, in floats. */
-//$ for _, one in ipairs(training.sizes) do
-#define $(one.name) $(one.value) /* $(one.doc) */
-//$ end
+#define $(one.name) $(one.value) /* $(one.doc) */ //$ for _, one in ipairs(training.sizes)
 
 /* How far rows of values and of their gradients are apart, in floats: at powers of two those of several tokens would
    drive each other out of the cache. */
-//$ for _, one in ipairs(training.pitches) do
-#define $(one.name) $(one.value) /* $(one.doc) */
-//$ end
+#define $(one.name) $(one.value) /* $(one.doc) */ //$ for _, one in ipairs(training.pitches)
 //$ for _, tape in ipairs(tapes) do
 //$ for _, group in ipairs(tape.places) do
 //$ if group.list[1] then
 
 /* $(group.doc) */
 //$ end
-//$ for _, place in ipairs(group.list) do
-#define $(place.name) $(place.value) /* $(place.doc) */
-//$ end
+#define $(place.name) $(place.value) /* $(place.doc) */ //$ for _, place in ipairs(group.list)
 //$ end
 //$ end
 
@@ -35,9 +29,7 @@ typedef struct $(helper)_run {
     int drops;              /* whether there is dropout */
     float *memory, *scratch;
     /* where in memory, in floats: */
-//$ for _, place in ipairs(training.places) do
-    size_t $(place.name)_at; /* $(place.doc) */
-//$ end
+    size_t $(place.name)_at; /* $(place.doc) */ //$ for _, place in ipairs(training.places)
     size_t scratch_at, scratch_floats; /* of each part */
 } $(helper)_run;
 
@@ -72,9 +64,7 @@ static inline size_t $(helper)_length_of(const $(helper)_run *r, size_t s)
     return r->t->lengths ? r->t->lengths[r->first / r->length + s] : r->length;
 }
 //$ for _, tape in ipairs(tapes) do
-//$ if tape.attention then
-$(include("templates/model/training/attention.c", { attention = tape.attention }))
-//$ end
+$(include("templates/model/training/attention.c", { attention = tape.attention })) //$ if tape.attention
 //$ end
 //$ if training.looks_up then
 
@@ -96,9 +86,7 @@ $(include("templates/model/training/lookup.c", { word = tape.word, layers = tape
 $(include("templates/model/training/embedding.c", { place = tapes[1].place }))
 $(include("templates/model/training/head.c", { place = tapes[#tapes].place }))
 //$ local function pointers(c)
-//$ for _, one in ipairs(c.pointers) do
-    $(one.type) *$(one.name) = $(one.at);
-//$ end
+    $(one.type) *$(one.name) = $(one.at); //$ for _, one in ipairs(c.pointers)
 //$ end
 //$ for _, tape in ipairs(tapes) do
 //$ local layer, of_layer = tape.layers and ", size_t layer" or "", tape.layers and ", layer" or ""
@@ -121,9 +109,7 @@ $(body)
 
 /* $(tape.back_doc), of the part's tokens.
    d_out  [r->all][$(c.gradient_pitch("d_out"))], of all tokens, that of its output
-//$ if tape.first then
-   d_in   [r->all][$(c.gradient_pitch("d_in"))], that of its input
-//$ end
+   d_in   [r->all][$(c.gradient_pitch("d_in"))], that of its input //$ if tape.first
    */
 static void $(helper)_back_rows_$(tape.word)(const $(helper)_run *r$(layer), const float *d_out$(d_in))
 {
@@ -148,9 +134,7 @@ $(body)
 /* Backward through $(through or "a block"): first rows of all tokens, then the weights, which need what all parts made. */
 static void $(helper)_back_$(tape.word)(const $(helper)_run *r$(layer), const float *d_out$(d_in))
 {
-//$ if tape.back.rows[1] then
-    $(helper)_back_rows_$(tape.word)(r$(of_layer), d_out$(of_d_in));
-//$ end
+    $(helper)_back_rows_$(tape.word)(r$(of_layer), d_out$(of_d_in)); //$ if tape.back.rows[1]
     $(helper)_wait(r->t);
 //$ if tape.back.parameters[1] then
     $(helper)_weight_gradients_$(tape.word)(r$(of_layer)$(c.takes_output and ", d_out" or ""));

@@ -123,7 +123,7 @@ static void $(a.helper)_read_tables_back(const float *signs, const float *q, con
 static void $(a.helper)_shorten(const float *sums, size_t rows, float *y)
 {
     for (size_t row = 0; row < rows; ++row, sums += $(a.sums_step), y += $(a.y_step)) {
-//$ local norm = { i = "        ", from = "sums", to = "y", width = w, chance = a.tables.chance, sum_of_lanes = sum_of_lanes }
+//$ local norm = { from = "sums", to = "y", width = w, chance = a.tables.chance, sum_of_lanes = sum_of_lanes }
 $(include("templates/model/blocks/norm_of_tables.c", norm))
     }
 }
@@ -133,17 +133,17 @@ static void $(a.helper)_shorten_back(const float *restrict sums, const float *re
 {
     for (size_t row = 0; row < rows; ++row, sums += $(a.sums_step), dy += $(a.y_step), d += $(w)) {
         $(isa.vector) squares = $(isa.zero()), products = $(isa.zero());
-//$ over_row("        ", w, function(i, at, load, store)
-$(i)const $(isa.vector) v = $(load("sums", at));
-$(i)squares = $(isa.fma("v", "v", "squares"));
-$(i)products = $(isa.fma("v", load("dy", at), "products"));
+//$ over_row(w, function(at, load, store)
+            const $(isa.vector) v = $(load("sums", at));
+            squares = $(isa.fma("v", "v", "squares"));
+            products = $(isa.fma("v", load("dy", at), "products"));
 //$ end, { block = true })
         const float square = $(sum_of_lanes("squares")) + $(a.tables.chance.least), product = $(sum_of_lanes("products"));
         const $(isa.vector) root = $(isa.reciprocal_root(isa.broadcast("square")));
         const $(isa.vector) slope = $(isa.mul(isa.broadcast("product"), isa.mul("root", "root")));
-//$ over_row("        ", w, function(i, at, load, store)
-$(i)const $(isa.vector) rest = $(isa.sub(load("dy", at), isa.mul("slope", load("sums", at))));
-$(i)$(store("d", at, isa.mul("root", "rest")));
+//$ over_row(w, function(at, load, store)
+            const $(isa.vector) rest = $(isa.sub(load("dy", at), isa.mul("slope", load("sums", at))));
+            $(store("d", at, isa.mul("root", "rest")));
 //$ end, { block = true })
     }
 }
