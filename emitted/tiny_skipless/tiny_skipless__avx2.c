@@ -191,14 +191,17 @@ static inline void tiny_skipless_product_alone(const float *restrict x, const fl
 }
 
 /* A dense product for some tokens: y = W x + bias.
-   x      rows of `inputs` floats, x_step apart
-   w      [panels][inputs][32 outputs]
-   bias   [panels * 32]
-   y      rows of panels * 32 floats, y_step apart
+   x      rows of inputs
+   map    weights are [panels][inputs][32 outputs]
+   y      rows of panels * 32 floats
    Nothing may overlap; any float alignment. Cannot fail. */
-void tiny_skipless_product_f32__avx2(const float *restrict x, size_t x_step, const float *restrict w,
-    const float *restrict bias, float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens)
+void tiny_skipless_product_f32__avx2(const tiny_skipless_matrix_f32 *map, const tiny_skipless_rows *x_rows,
+    const tiny_skipless_rows *y_rows, size_t tokens)
 {
+    const float *x = x_rows->at;
+    const float *w = map->weights;
+    float *y = y_rows->at;
+    const size_t inputs = map->inputs, panels = map->panels;
     const __m256 zero = _mm256_set1_ps(tiny_skipless_hidden(0.0f)); /* else its loop is a call of memset */
 
     if (tokens == 1) {
@@ -209,6 +212,7 @@ void tiny_skipless_product_f32__avx2(const float *restrict x, size_t x_step, con
         for (size_t panel = 2 * each; panel < panels; ++panel)
             tiny_skipless_product_alone(x, w + panel * inputs * 32, inputs, y + panel * 32, zero);
     } else {
+        const size_t x_step = x_rows->step, y_step = y_rows->step;
         for (size_t k = 0; k < inputs; k += 1024) {
             const size_t depth = inputs - k < 1024 ? inputs - k : 1024;
             for (size_t output = 0; output < panels * 32; output += 16) {
@@ -226,10 +230,10 @@ void tiny_skipless_product_f32__avx2(const float *restrict x, size_t x_step, con
             }
         }
     }
-    for (size_t token = 0; token < tokens; ++token, y += y_step)
+    for (size_t token = 0; token < tokens; ++token, y += y_rows->step)
         for (size_t output = 0; output < panels * 32; output += 8) {
             const __m256 sums = _mm256_loadu_ps(y + output);
-            const __m256 offsets = _mm256_loadu_ps(bias + output);
+            const __m256 offsets = _mm256_loadu_ps(map->bias + output);
             _mm256_storeu_ps(y + output, _mm256_add_ps(sums, offsets));
         }
 }
@@ -534,23 +538,26 @@ static inline void tiny_skipless_softmax(float *restrict score, float *restrict 
 
 /* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile: no more than
    a tile of scores is held.
-   query    [queries][2][16], scaled, rotated
-   key      [tiles][16][32]
-   value    [positions][16]
-   first    position of the first query; each attends to positions up to its own
-   sums     [queries][2][16]: the results
-   score    [queries][2][32], total [queries][2][8], both overwritten
+   kept     keys [tiles][16][32], values [positions][16]
+   span     the tokens of the queries; each attends to positions up to its own
+   a        queries [queries][2][16], scaled, rotated; sums [queries][2][16]: the results; scores [queries][2][32],
+            totals [queries][2][8], both overwritten
    Nothing may overlap. Cannot fail. */
-void tiny_skipless_attention_f32__avx2(const float *restrict query, const float *restrict key,
-    const float *restrict value, size_t first, size_t queries, float *restrict sums, float *restrict score,
-    float *restrict total)
+void tiny_skipless_attention_f32__avx2(const tiny_skipless_layer *layer, const tiny_skipless_cache *kept,
+    const tiny_skipless_span *span, const tiny_skipless_attention *a)
 {
+    const float *query = a->queries;
+    const float *key = kept->keys;
+    const float *value = kept->values;
+    float *sums = a->sums, *score = a->scores, *total = a->totals;
+    const size_t first = span->first, queries = span->count;
     const size_t rows = queries * 2;
     const float zero = tiny_skipless_hidden(0.0f); /* else its loop is a call of memset */
     const float unseen = tiny_skipless_minus_infinity();
     float largest[16], factor[16];
     const size_t end = first + queries;
 
+    (void) layer; /* has a window where only some layers do, and angles for keys that are not rotated */
     for (size_t r = 0; r < rows; ++r)
         largest[r] = -3.4028235e38f; /* finite: else a tile of which a query sees nothing would make NaN */
     for (size_t i = 0; i < rows * 8; ++i)
@@ -627,18 +634,19 @@ static inline __m256 tiny_skipless_silu(__m256 x)
     return _mm256_mul_ps(x, share);
 }
 
-/* hidden = activation(gate) hidden, [tokens] rows of TINY_SKIPLESS_HIDDEN_PITCH. */
-static void tiny_skipless_blocks_activate(const float *restrict gate, float *restrict hidden, size_t tokens)
+/* hidden = activation(gate) hidden, row by row. */
+static void tiny_skipless_blocks_activate(const tiny_skipless_buffers *b, size_t tokens)
 {
     for (size_t token = 0; token < tokens; ++token) {
+        const float *gate = b->gate.at + token * b->gate.step;
+        float *hidden = b->hidden.at + token * b->hidden.step;
+
         for (size_t i = 0; i < 160; i += 8) {
             const __m256 x = _mm256_loadu_ps(gate + i);
             const __m256 open = tiny_skipless_silu(x);
             const __m256 value = _mm256_loadu_ps(hidden + i);
             _mm256_storeu_ps(hidden + i, _mm256_mul_ps(open, value));
         }
-        gate += TINY_SKIPLESS_HIDDEN_PITCH;
-        hidden += TINY_SKIPLESS_HIDDEN_PITCH;
     }
 }
 
@@ -653,17 +661,105 @@ static void tiny_skipless_blocks_rotate(const float *restrict from, const float 
     }
 }
 
-/* Puts the keys and values of some tokens into the cache of a layer, from position `first` on. */
-static void tiny_skipless_blocks_append(const tiny_skipless_weights *weights, const float *restrict k, size_t k_step,
-    const float *restrict v, size_t v_step, float *restrict keys, float *restrict values, size_t first, size_t tokens)
+/* The weights of layer number `layer`. */
+static void tiny_skipless_blocks_layer_at(const tiny_skipless_weights *weights, size_t layer,
+    const tiny_skipless_buffers *b, tiny_skipless_layer *own)
 {
+    (void) b; /* no weights are converted */
+    own->k.weights = weights->k + layer * TINY_SKIPLESS_K_LAYER;
+    own->k.bias = weights->k_bias + layer * TINY_SKIPLESS_K_BIAS_LAYER;
+    own->k.inputs = TINY_SKIPLESS_K_INPUTS;
+    own->k.panels = TINY_SKIPLESS_K_PANELS;
+    own->v.weights = weights->v + layer * TINY_SKIPLESS_V_LAYER;
+    own->v.bias = weights->v_bias + layer * TINY_SKIPLESS_V_BIAS_LAYER;
+    own->v.inputs = TINY_SKIPLESS_V_INPUTS;
+    own->v.panels = TINY_SKIPLESS_V_PANELS;
+    own->g.weights = weights->g + layer * TINY_SKIPLESS_G_LAYER;
+    own->g.bias = weights->g_bias + layer * TINY_SKIPLESS_G_BIAS_LAYER;
+    own->g.inputs = TINY_SKIPLESS_G_INPUTS;
+    own->g.panels = TINY_SKIPLESS_G_PANELS;
+    own->m.weights = weights->m + layer * TINY_SKIPLESS_M_LAYER;
+    own->m.bias = weights->m_bias + layer * TINY_SKIPLESS_M_BIAS_LAYER;
+    own->m.inputs = TINY_SKIPLESS_M_INPUTS;
+    own->m.panels = TINY_SKIPLESS_M_PANELS;
+    own->o.weights = weights->o + layer * TINY_SKIPLESS_O_LAYER;
+    own->o.bias = weights->o_bias + layer * TINY_SKIPLESS_O_BIAS_LAYER;
+    own->o.inputs = TINY_SKIPLESS_O_INPUTS;
+    own->o.panels = TINY_SKIPLESS_O_PANELS;
+    own->cosines = weights->cosines;
+    own->sines = weights->sines;
+}
+
+/* The part of the cache that layer number `layer` has. */
+static void tiny_skipless_blocks_cache_at(unsigned char *cache, size_t layer, tiny_skipless_cache *own)
+{
+    unsigned char *begin = cache + layer * TINY_SKIPLESS_CACHE_LAYER_BYTES;
+
+    own->keys = (float *) (void *) begin;
+    own->values = (float *) (void *) (begin + TINY_SKIPLESS_VALUES_AT);
+}
+
+/* The rows of a chunk of a call, but not yet those of the call itself. */
+static void tiny_skipless_blocks_buffers_at(const tiny_skipless_call *call, void *scratch, tiny_skipless_buffers *b)
+{
+    const size_t chunk = call->tokens < TINY_SKIPLESS_CHUNK ? call->tokens : TINY_SKIPLESS_CHUNK;
+    float *rows = (float *) scratch;
+
+    b->rows.at = rows + chunk * TINY_SKIPLESS_ROWS_AT;
+    b->rows.step = TINY_SKIPLESS_D_PITCH;
+    b->k.at = rows + chunk * TINY_SKIPLESS_K_AT;
+    b->k.step = TINY_SKIPLESS_K_PITCH;
+    b->v.at = rows + chunk * TINY_SKIPLESS_V_AT;
+    b->v.step = TINY_SKIPLESS_V_PITCH;
+    b->mixed.at = rows + chunk * TINY_SKIPLESS_MIXED_AT;
+    b->mixed.step = TINY_SKIPLESS_D_PITCH;
+    b->gate.at = rows + chunk * TINY_SKIPLESS_GATE_AT;
+    b->gate.step = TINY_SKIPLESS_GATE_PITCH;
+    b->hidden.at = rows + chunk * TINY_SKIPLESS_HIDDEN_AT;
+    b->hidden.step = TINY_SKIPLESS_HIDDEN_PITCH;
+    b->out.at = rows + chunk * TINY_SKIPLESS_OUT_AT;
+    b->out.step = TINY_SKIPLESS_D_PITCH;
+    b->attention = rows + chunk * TINY_SKIPLESS_TOKEN_FLOATS;
+}
+
+/* The chunk from token number `at` of a call on: its input, and what attention reads and writes. */
+static void tiny_skipless_blocks_chunk_at(const tiny_skipless_call *call, size_t at, void *scratch,
+    tiny_skipless_buffers *b, tiny_skipless_attention *a)
+{
+    const size_t most = call->tokens < 8 ? call->tokens : 8; /* tokens that attend together */
+
+    b->in.at = call->in.at + at * call->in.step;
+    b->in.step = call->in.step;
+    (void) scratch;
+    a->k.at = b->k.at;
+    a->k.step = b->k.step;
+    a->v.at = b->v.at;
+    a->v.step = b->v.step;
+    a->q.at = b->rows.at;
+    a->q.step = b->rows.step;
+    a->y.at = b->mixed.at;
+    a->y.step = b->mixed.step;
+    a->queries = b->attention + most * TINY_SKIPLESS_QUERIES_AT;
+    a->sums = b->attention + most * TINY_SKIPLESS_SUMS_AT;
+    a->scores = b->attention + most * TINY_SKIPLESS_SCORES_AT;
+    a->totals = b->attention + most * TINY_SKIPLESS_TOTALS_AT;
+}
+
+/* Puts the keys and values of the tokens of `span` into the cache of a layer. */
+static void tiny_skipless_blocks_append(const tiny_skipless_layer *layer, const tiny_skipless_attention *a,
+    const tiny_skipless_span *span, const tiny_skipless_cache *cache)
+{
+    const size_t k_step = a->k.step, v_step = a->v.step, first = span->first, tokens = span->count;
+    const float *k = a->k.at + span->token * k_step, *v = a->v.at + span->token * v_step;
+    float *keys = cache->keys;
+    float *values = cache->values;
     const float one = tiny_skipless_hidden(1.0f); /* else its loop is a call of memcpy */
 
     for (size_t token = 0; token < tokens; ++token) {
         const size_t position = first + token;
         const float *token_k = k + token * k_step, *token_v = v + token * v_step;
-        const float *cosine = weights->cosines + position * TINY_SKIPLESS_ROPE_PAIRS;
-        const float *sine = weights->sines + position * TINY_SKIPLESS_ROPE_PAIRS;
+        const float *cosine = layer->cosines + position * TINY_SKIPLESS_ROPE_PAIRS;
+        const float *sine = layer->sines + position * TINY_SKIPLESS_ROPE_PAIRS;
         for (size_t head = 0; head < 2; ++head) {
             float *key = keys + head * TINY_SKIPLESS_KEYS_HEAD
                 + position / TINY_SKIPLESS_TILE_POSITIONS * TINY_SKIPLESS_KEY_TILE
@@ -680,40 +776,120 @@ static void tiny_skipless_blocks_append(const tiny_skipless_weights *weights, co
     }
 }
 
-/* Attention of some tokens from position `first` on, 8 at a time: q and y are rows of 4 heads of 16. */
-static void tiny_skipless_blocks_attend(const tiny_skipless_weights *weights, const float *restrict q, size_t q_step,
-    const float *keys, const float *values, size_t first, size_t tokens, float *restrict y, size_t y_step,
-    float *scratch)
+/* Attention of the tokens of `span`, 8 at a time: q and y are rows of 4 heads of 16. */
+static void tiny_skipless_blocks_attend(const tiny_skipless_layer *layer, const tiny_skipless_attention *a,
+    const tiny_skipless_span *span, const tiny_skipless_cache *cache)
 {
-    const size_t batch = tokens < 8 ? tokens : 8;
+    const size_t q_step = a->q.step, y_step = a->y.step, first = span->first, tokens = span->count;
+    const float *q = a->q.at + span->token * q_step;
+    float *y = a->y.at + span->token * y_step;
+    float *keys = cache->keys;
+    float *values = cache->values;
+    tiny_skipless_cache head_cache;
+    tiny_skipless_span some_tokens;
     const float one = tiny_skipless_hidden(1.0f); /* else its loop is a call of memcpy */
-    float *queries = scratch + batch * TINY_SKIPLESS_QUERIES_AT;
-    float *sums = scratch + batch * TINY_SKIPLESS_SUMS_AT;
-    float *scores = scratch + batch * TINY_SKIPLESS_SCORES_AT;
-    float *totals = scratch + batch * TINY_SKIPLESS_TOTALS_AT;
 
+    some_tokens.tokens = span->tokens;
     for (size_t token = 0; token < tokens; token += 8) {
         const size_t count = tokens - token < 8 ? tokens - token : 8;
         for (size_t head = 0; head < 2; ++head) {
             for (size_t own = 0; own < count; ++own) {
-                const float *cosine = weights->cosines + (first + token + own) * TINY_SKIPLESS_ROPE_PAIRS;
-                const float *sine = weights->sines + (first + token + own) * TINY_SKIPLESS_ROPE_PAIRS;
+                const float *cosine = layer->cosines + (first + token + own) * TINY_SKIPLESS_ROPE_PAIRS;
+                const float *sine = layer->sines + (first + token + own) * TINY_SKIPLESS_ROPE_PAIRS;
                 for (size_t row = 0; row < 2; ++row) {
                     const float *from = q + (token + own) * q_step + (head * 2 + row) * 16;
-                    float *to = queries + (own * 2 + row) * 16;
+                    float *to = a->queries + (own * 2 + row) * 16;
                     tiny_skipless_blocks_rotate(from, cosine, sine, 0.25f, to);
                 }
             }
-            tiny_skipless_attention_f32__avx2(queries, keys + head * TINY_SKIPLESS_KEYS_HEAD,
-                values + head * TINY_SKIPLESS_VALUES_HEAD, first + token, count, sums, scores, totals);
+
+            head_cache.keys = keys + head * TINY_SKIPLESS_KEYS_HEAD;
+            head_cache.values = values + head * TINY_SKIPLESS_VALUES_HEAD;
+            some_tokens.first = first + token;
+            some_tokens.count = count;
+            tiny_skipless_attention_f32__avx2(layer, &head_cache, &some_tokens, a);
             for (size_t row = 0; row < count * 2; ++row) {
                 float *out = y + (token + row / 2) * y_step + (head * 2 + row % 2) * 16;
                 for (size_t i = 0; i < 16; i += 8)
                     _mm256_storeu_ps(out + i,
                         _mm256_mul_ps(_mm256_set1_ps(one),
-                            _mm256_loadu_ps(sums + row * TINY_SKIPLESS_VALUE_PITCH + i)));
+                            _mm256_loadu_ps(a->sums + row * TINY_SKIPLESS_VALUE_PITCH + i)));
             }
         }
+    }
+}
+
+/* y = x, row by row of 64. */
+static void tiny_skipless_blocks_copy_64(const float *restrict x, size_t x_step, float *restrict y, size_t y_step,
+    size_t rows)
+{
+    const float one = tiny_skipless_hidden(1.0f); /* else its loop is a call of memcpy */
+
+    for (size_t row = 0; row < rows; ++row, x += x_step, y += y_step) {
+        for (size_t i = 0; i < 64; i += 8)
+            _mm256_storeu_ps(y + i, _mm256_mul_ps(_mm256_set1_ps(one), _mm256_loadu_ps(x + i)));
+    }
+}
+
+/* What the first span of a chunk follows. */
+static void tiny_skipless_blocks_no_span(tiny_skipless_span *span)
+{
+    span->token = 0;
+    span->count = 0;
+}
+
+/* Goes on to the next span of the chunk of `count` tokens from token `at` of a call on; 0: there is none.
+   A span has tokens of one sequence. */
+static int tiny_skipless_blocks_next_span(const tiny_skipless_call *call, size_t at, size_t count,
+    tiny_skipless_span *span)
+{
+    const size_t token = span->token + span->count;
+
+    if (token == count)
+        return 0;
+    span->token = token;
+    span->first = call->first + at + token;
+    span->count = count - token;
+    span->tokens = span->first + span->count;
+    return 1;
+}
+
+/* A block: tokens number `from` to `end` - 1 of a call. */
+static void tiny_skipless_blocks_block(const tiny_skipless_call *call, size_t layer, size_t from, size_t end,
+    void *scratch)
+{
+    tiny_skipless_layer own;
+    tiny_skipless_cache cache;
+    tiny_skipless_buffers b;
+    tiny_skipless_attention a;
+    tiny_skipless_span span;
+
+    tiny_skipless_blocks_buffers_at(call, scratch, &b);
+    tiny_skipless_blocks_layer_at(call->weights, layer, &b, &own);
+    tiny_skipless_blocks_cache_at(call->cache, layer, &cache);
+    for (size_t at = from, next; at < end; at = next) {
+        const size_t chunk_end = at - at % TINY_SKIPLESS_CHUNK + TINY_SKIPLESS_CHUNK;
+        next = chunk_end < end ? chunk_end : end;
+        const size_t count = next - at;
+
+        tiny_skipless_blocks_chunk_at(call, at, scratch, &b, &a);
+        tiny_skipless_blocks_copy_64(b.in.at, b.in.step, b.rows.at, b.rows.step, count);
+        /* K: 64 inputs, 32 outputs */
+        tiny_skipless_product_f32__avx2(&own.k, &b.rows, &b.k, count);
+        /* V: 64 inputs, 32 outputs */
+        tiny_skipless_product_f32__avx2(&own.v, &b.rows, &b.v, count);
+        for (tiny_skipless_blocks_no_span(&span); tiny_skipless_blocks_next_span(call, at, count, &span);)
+            tiny_skipless_blocks_append(&own, &a, &span, &cache);
+        for (tiny_skipless_blocks_no_span(&span); tiny_skipless_blocks_next_span(call, at, count, &span);)
+            tiny_skipless_blocks_attend(&own, &a, &span, &cache);
+        /* G: 64 inputs, 160 outputs */
+        tiny_skipless_product_f32__avx2(&own.g, &b.mixed, &b.gate, count);
+        /* M: 64 inputs, 160 outputs */
+        tiny_skipless_product_f32__avx2(&own.m, &b.mixed, &b.hidden, count);
+        tiny_skipless_blocks_activate(&b, count);
+        /* O: 160 inputs, 64 outputs */
+        tiny_skipless_product_f32__avx2(&own.o, &b.hidden, &b.out, count);
+        tiny_skipless_blocks_copy_64(b.out.at, b.out.step, call->y.at + at * call->y.step, call->y.step, count);
     }
 }
 
@@ -721,58 +897,18 @@ static void tiny_skipless_blocks_attend(const tiny_skipless_weights *weights, co
 void tiny_skipless_blocks__avx2(const tiny_skipless_weights *weights, unsigned char *cache, const float *x, float *y,
     size_t first, size_t tokens, void *scratch)
 {
-    const size_t chunk = tokens < TINY_SKIPLESS_CHUNK ? tokens : TINY_SKIPLESS_CHUNK;
-    const float one = tiny_skipless_hidden(1.0f); /* else its loop is a call of memcpy */
-    float *buffers = (float *) scratch;
-    float *rows = buffers + chunk * TINY_SKIPLESS_ROWS_AT;
-    float *k = buffers + chunk * TINY_SKIPLESS_K_AT;
-    float *v = buffers + chunk * TINY_SKIPLESS_V_AT;
-    float *mixed = buffers + chunk * TINY_SKIPLESS_MIXED_AT;
-    float *gate = buffers + chunk * TINY_SKIPLESS_GATE_AT;
-    float *hidden = buffers + chunk * TINY_SKIPLESS_HIDDEN_AT;
-    float *out = buffers + chunk * TINY_SKIPLESS_OUT_AT;
+    tiny_skipless_call call;
 
-    for (size_t layer = 0; layer < 2; ++layer, x = y) {
-        unsigned char *layer_cache = cache + layer * TINY_SKIPLESS_CACHE_LAYER_BYTES;
-        float *keys = (float *) (void *) layer_cache;
-        float *values = (float *) (void *) (layer_cache + TINY_SKIPLESS_VALUES_AT);
-        for (size_t at = 0; at < tokens; at += TINY_SKIPLESS_CHUNK) {
-            const size_t count = tokens - at < TINY_SKIPLESS_CHUNK ? tokens - at : TINY_SKIPLESS_CHUNK;
-            const float *in = x + at * TINY_SKIPLESS_D;
-
-            for (size_t token = 0; token < count; ++token)
-                for (size_t i = 0; i < TINY_SKIPLESS_D; i += 8)
-                    _mm256_storeu_ps(rows + token * TINY_SKIPLESS_D_PITCH + i,
-                        _mm256_mul_ps(_mm256_set1_ps(one), _mm256_loadu_ps(in + token * TINY_SKIPLESS_D + i)));
-            /* K: 64 inputs, 32 outputs */
-            tiny_skipless_product_f32__avx2(rows, TINY_SKIPLESS_D_PITCH, weights->k + layer * TINY_SKIPLESS_K_LAYER,
-                weights->k_bias + layer * TINY_SKIPLESS_K_BIAS_LAYER, k, TINY_SKIPLESS_K_PITCH, TINY_SKIPLESS_K_INPUTS,
-                TINY_SKIPLESS_K_PANELS, count);
-            /* V: 64 inputs, 32 outputs */
-            tiny_skipless_product_f32__avx2(rows, TINY_SKIPLESS_D_PITCH, weights->v + layer * TINY_SKIPLESS_V_LAYER,
-                weights->v_bias + layer * TINY_SKIPLESS_V_BIAS_LAYER, v, TINY_SKIPLESS_V_PITCH, TINY_SKIPLESS_V_INPUTS,
-                TINY_SKIPLESS_V_PANELS, count);
-            tiny_skipless_blocks_append(weights, k, TINY_SKIPLESS_K_PITCH, v, TINY_SKIPLESS_V_PITCH, keys, values,
-                first + at, count);
-            tiny_skipless_blocks_attend(weights, rows, TINY_SKIPLESS_D_PITCH, keys, values, first + at, count, mixed,
-                TINY_SKIPLESS_D_PITCH, buffers + chunk * TINY_SKIPLESS_TOKEN_FLOATS);
-            /* G: 64 inputs, 160 outputs */
-            tiny_skipless_product_f32__avx2(mixed, TINY_SKIPLESS_D_PITCH, weights->g + layer * TINY_SKIPLESS_G_LAYER,
-                weights->g_bias + layer * TINY_SKIPLESS_G_BIAS_LAYER, gate, TINY_SKIPLESS_GATE_PITCH,
-                TINY_SKIPLESS_G_INPUTS, TINY_SKIPLESS_G_PANELS, count);
-            /* M: 64 inputs, 160 outputs */
-            tiny_skipless_product_f32__avx2(mixed, TINY_SKIPLESS_D_PITCH, weights->m + layer * TINY_SKIPLESS_M_LAYER,
-                weights->m_bias + layer * TINY_SKIPLESS_M_BIAS_LAYER, hidden, TINY_SKIPLESS_HIDDEN_PITCH,
-                TINY_SKIPLESS_M_INPUTS, TINY_SKIPLESS_M_PANELS, count);
-            tiny_skipless_blocks_activate(gate, hidden, count);
-            /* O: 160 inputs, 64 outputs */
-            tiny_skipless_product_f32__avx2(hidden, TINY_SKIPLESS_HIDDEN_PITCH,
-                weights->o + layer * TINY_SKIPLESS_O_LAYER, weights->o_bias + layer * TINY_SKIPLESS_O_BIAS_LAYER, out,
-                TINY_SKIPLESS_D_PITCH, TINY_SKIPLESS_O_INPUTS, TINY_SKIPLESS_O_PANELS, count);
-            for (size_t token = 0; token < count; ++token)
-                for (size_t i = 0; i < TINY_SKIPLESS_D; i += 8)
-                    _mm256_storeu_ps(y + (at + token) * TINY_SKIPLESS_D + i,
-                        _mm256_mul_ps(_mm256_set1_ps(one), _mm256_loadu_ps(out + token * TINY_SKIPLESS_D_PITCH + i)));
-        }
+    call.weights = weights;
+    call.cache = cache;
+    call.in.at = (float *) (uintptr_t) x; /* no step writes to it */
+    call.in.step = TINY_SKIPLESS_D;
+    call.y.at = y;
+    call.y.step = TINY_SKIPLESS_D;
+    call.tokens = tokens;
+    call.first = first;
+    for (size_t layer = 0; layer < 2; ++layer) {
+        tiny_skipless_blocks_block(&call, layer, 0, tokens, scratch);
+        call.in.at = y;
     }
 }

@@ -60,6 +60,21 @@ typedef struct tiny_skipless_rows {
     size_t step;
 } tiny_skipless_rows;
 
+/* A linear map, y = W x + bias, of panels of 32 outputs. */
+typedef struct tiny_skipless_matrix_f32 {
+    const float *weights; /* as product_f32 says */
+    const float *bias; /* [panels * 32] */
+    size_t inputs, panels;
+} tiny_skipless_matrix_f32;
+
+/* Tokens that follow each other in one sequence. */
+typedef struct tiny_skipless_span {
+    size_t token;  /* the number of the first one among the rows at hand */
+    size_t count;  /* of these tokens */
+    size_t first;  /* the position of the first one in the sequence */
+    size_t tokens; /* of the sequence so far, or of all of it where tokens attend to all */
+} tiny_skipless_span;
+
 #if defined(__ELF__) || defined(__MACH__)
 #pragma GCC visibility push(hidden)
 #endif
@@ -120,30 +135,79 @@ typedef struct tiny_skipless_rows {
 #define TINY_SKIPLESS_SCORES_AT 64 /* floats before its scores */
 #define TINY_SKIPLESS_TOTALS_AT 128 /* floats before its totals */
 
+/* The weights of a layer. */
+typedef struct tiny_skipless_layer {
+    tiny_skipless_matrix_f32 k; /* the linear map K */
+    tiny_skipless_matrix_f32 v; /* the linear map V */
+    tiny_skipless_matrix_f32 g; /* the linear map G */
+    tiny_skipless_matrix_f32 m; /* the linear map M */
+    tiny_skipless_matrix_f32 o; /* the linear map O */
+    const float *cosines; /* of the angles of positions, the same in all layers */
+    const float *sines; /* likewise */
+} tiny_skipless_layer;
+
+/* A layer's part of the cache, or that of a head. */
+typedef struct tiny_skipless_cache {
+    float *keys;
+    float *values;
+} tiny_skipless_cache;
+
+/* What the steps of a block work in: rows of a chunk of tokens, in scratch. */
+typedef struct tiny_skipless_buffers {
+    tiny_skipless_rows in; /* the block's input, which is only read */
+    tiny_skipless_rows rows;
+    tiny_skipless_rows k;
+    tiny_skipless_rows v;
+    tiny_skipless_rows mixed;
+    tiny_skipless_rows gate;
+    tiny_skipless_rows hidden;
+    tiny_skipless_rows out;
+    float *attention; /* what attention works in */
+} tiny_skipless_buffers;
+
+/* What attention reads, works in and writes. */
+typedef struct tiny_skipless_attention {
+    tiny_skipless_rows k;
+    tiny_skipless_rows v;
+    tiny_skipless_rows q;
+    tiny_skipless_rows y;
+    float *queries;
+    float *sums;
+    float *scores;
+    float *totals;
+} tiny_skipless_attention;
+
+/* A call of a run of blocks. */
+typedef struct tiny_skipless_call {
+    const tiny_skipless_weights *weights;
+    unsigned char *cache;
+    tiny_skipless_rows in; /* of the layer at hand, which are only read */
+    tiny_skipless_rows y;
+    size_t first; /* the position of the first token */
+    size_t tokens;
+} tiny_skipless_call;
+
 /* scalar: a dense product of some tokens, attention of a group of heads, all blocks. */
-void tiny_skipless_product_f32__scalar(const float *restrict x, size_t x_step, const float *restrict w,
-    const float *restrict bias, float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens);
-void tiny_skipless_attention_f32__scalar(const float *restrict query, const float *restrict key,
-    const float *restrict value, size_t first, size_t queries, float *restrict sums, float *restrict score,
-    float *restrict total);
+void tiny_skipless_product_f32__scalar(const tiny_skipless_matrix_f32 *map, const tiny_skipless_rows *x_rows,
+    const tiny_skipless_rows *y_rows, size_t tokens);
+void tiny_skipless_attention_f32__scalar(const tiny_skipless_layer *layer, const tiny_skipless_cache *kept,
+    const tiny_skipless_span *span, const tiny_skipless_attention *a);
 void tiny_skipless_blocks__scalar(const tiny_skipless_weights *weights, unsigned char *cache, const float *x, float *y,
     size_t first, size_t tokens, void *scratch);
 
 /* avx2: a dense product of some tokens, attention of a group of heads, all blocks. */
-void tiny_skipless_product_f32__avx2(const float *restrict x, size_t x_step, const float *restrict w,
-    const float *restrict bias, float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens);
-void tiny_skipless_attention_f32__avx2(const float *restrict query, const float *restrict key,
-    const float *restrict value, size_t first, size_t queries, float *restrict sums, float *restrict score,
-    float *restrict total);
+void tiny_skipless_product_f32__avx2(const tiny_skipless_matrix_f32 *map, const tiny_skipless_rows *x_rows,
+    const tiny_skipless_rows *y_rows, size_t tokens);
+void tiny_skipless_attention_f32__avx2(const tiny_skipless_layer *layer, const tiny_skipless_cache *kept,
+    const tiny_skipless_span *span, const tiny_skipless_attention *a);
 void tiny_skipless_blocks__avx2(const tiny_skipless_weights *weights, unsigned char *cache, const float *x, float *y,
     size_t first, size_t tokens, void *scratch);
 
 /* avx512: a dense product of some tokens, attention of a group of heads, all blocks. */
-void tiny_skipless_product_f32__avx512(const float *restrict x, size_t x_step, const float *restrict w,
-    const float *restrict bias, float *restrict y, size_t y_step, size_t inputs, size_t panels, size_t tokens);
-void tiny_skipless_attention_f32__avx512(const float *restrict query, const float *restrict key,
-    const float *restrict value, size_t first, size_t queries, float *restrict sums, float *restrict score,
-    float *restrict total);
+void tiny_skipless_product_f32__avx512(const tiny_skipless_matrix_f32 *map, const tiny_skipless_rows *x_rows,
+    const tiny_skipless_rows *y_rows, size_t tokens);
+void tiny_skipless_attention_f32__avx512(const tiny_skipless_layer *layer, const tiny_skipless_cache *kept,
+    const tiny_skipless_span *span, const tiny_skipless_attention *a);
 void tiny_skipless_blocks__avx512(const tiny_skipless_weights *weights, unsigned char *cache, const float *x, float *y,
     size_t first, size_t tokens, void *scratch);
 
