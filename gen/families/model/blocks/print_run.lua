@@ -4,6 +4,7 @@ local activation_table = require "gen.families.model.blocks.activation_table"
 local barriers = require "gen.print.barriers"
 local dtype = require "gen.plan.dtype"
 local byte_products = require "gen.isa.parts.byte_products"
+local figures = require "gen.plan.figures"
 local kernels = require "gen.families.lookup.print"
 local layout = require "gen.families.model.blocks.layout"
 local expression = require "gen.isa.expression"
@@ -291,8 +292,22 @@ local function blocks_values(p, v, values)
         full_flags = listed(shape.full_layers or {}, function(full) return full and 1 or 0 end),
         cache_places = listed(shape.cache.layers, function(own) return own.at end),
     }, { __index = p.structs })
-    values.lookup_of = function(part) return part.plan.variants[v.number].names.ffn end
-    values.kernels_of = function(part) return p.threads and phases.kernels(part, v) end
+    -- What comments call the LookupFFN of layers that are alike, and its kernels: { many, and if there are two, few,
+    -- threshold }.
+    values.looks_up = function(part)
+        local ffn = part.plan.shape
+        local columns = shape.qkv and ": q, k, v and output"
+            or ffn.d_out > shape.d and ", the next block's q, k and v"
+            or ""
+        local doc = string.format("LookupFFN: %s, rows of %d%s", figures.plural(ffn.h, "table"), ffn.d_out, columns)
+        return doc, p.threads and phases.kernels(part, v) or { many = part.plan.variants[v.number].names.ffn }
+    end
+    -- The gains, and offsets, of the norm that a step is; false: it has none.
+    values.gains_of = function(step)
+        if step.letter then return shape.head_norms[step.number].gains and "own." .. step.letter .. "_norm" end
+        local gains = "own." .. shape.norms[step.number].word .. "_norm"
+        return gains .. (shape.norm.kind == "layernorm" and ", " .. gains .. "_offset" or "")
+    end
     values.tokens_parameters, values.threads = tokens_parameters(p), p.threads
     values.before, values.after = p.before, p.after
     values.activation_table = p.rounds_activated and v.isa.entry and activation_table.of(shape.activation) or false
