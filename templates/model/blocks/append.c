@@ -1,4 +1,4 @@
-//$ takes isa, lanes, helper, cache_type, rounds, v
+//$ takes isa, lanes, helper, cache_type, rounds, v, turn
 //$ -- How keys and values go into the cache.
 //$ local words, plain = shape.cache.words, cache_type.plain
 //$ local heads = shape.kv_heads > 1
@@ -129,7 +129,7 @@ $(include("templates/model/blocks/angles.c", { position = "position" })) //$ if 
             uint32_t words[$(pitch)]$(words.integers and ", start; /* which is for queries only */" or ";")
 //$ if shape.rope then
             float all[$(shape.width)];
-            $(helper)_rotate($(sum("token_k", from)), cosine, sine, one, all);
+            $(turn)_rotate_$(shape.width)($(sum("token_k", from)), cosine, sine, one, all);
 //$ end
 //$ round(shape.rope and "all" or sum("token_k", from), unit)
 //$ -- Bytes of a key are words.offset larger: added to each without a carry.
@@ -166,7 +166,7 @@ $(include("templates/model/blocks/angles.c", { position = "position" })) //$ if 
             float all[$(shape.width)];
 //$ end
 //$ if shape.rope then
-            $(helper)_rotate($(sum("token_k", from)), cosine, sine, one, all);
+            $(turn)_rotate_$(shape.width)($(sum("token_k", from)), cosine, sine, one, all);
 //$ elseif not plain then
             for (size_t i = 0; i < $(shape.width); ++i)
                 all[i] = one * $(element("token_k", "i"));

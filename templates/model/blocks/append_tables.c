@@ -1,4 +1,4 @@
-//$ takes isa, helper
+//$ takes isa, helper, turn
 //$ -- What attention by tables of an encoder keeps of tokens.
 //$ local hash, heads = shape.lsh, shape.kv_heads > 1
 //$ local shifted = shape.shifted > 0
@@ -34,7 +34,7 @@ $(include("templates/model/blocks/angles.c", { position = "(first + token)" })) 
 //$ end
             float *key = $(at("keys", "(" .. position .. ") * " .. shape.width));
 //$ if shape.rope then
-            $(helper)_rotate(own, cosine, sine, one, key);
+            $(turn)_rotate_$(shape.width)(own, cosine, sine, one, key);
 //$ else
 //$ over_row(shape.width, function(at, load, store)
                 $(store("key", at, isa.mul(isa.broadcast("one"), load("own", at))));

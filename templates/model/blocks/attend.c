@@ -1,4 +1,4 @@
-//$ takes isa, lanes, helper, v, scale, rounds, made, structs
+//$ takes isa, lanes, helper, v, scale, rounds, made, structs, turn
 //$ -- Attention of some tokens, whose keys and values are in the cache.
 //$ local value_pitch, words = names.constant("VALUE_PITCH"), shape.cache.words
 //$ local heads = shape.cached_heads > 1
@@ -77,7 +77,7 @@ $(include("templates/model/blocks/angles.c", { position = position })) //$ if sh
             float *to = a->queries$(to ~= "" and " + " .. times(to, shape.width) or "");
             const float factor = $(scale) * layer->attention_scale[$(number_of(row))]; //$ if shape.unit
 //$ if shape.rope then
-            $(helper)_rotate(from, cosine, sine, $(factor), to);
+            $(turn)_rotate_$(shape.width)(from, cosine, sine, $(factor), to);
 //$ else
 //$ over_row(shape.width, function(at, load, store)
                 $(store("to", at, isa.mul(isa.broadcast(factor), load("from", at))));

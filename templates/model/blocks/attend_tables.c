@@ -1,4 +1,4 @@
-//$ takes helper, v, structs
+//$ takes helper, v, structs, turn
 //$ -- Attention by tables of some tokens.
 //$ local hash, causal, group = shape.lsh, shape.causal, shape.group
 //$ local all = { { name = "q", heads = shape.heads }, causal and { name = "k", heads = shape.kv_heads } or nil }
@@ -26,7 +26,7 @@ $(include("templates/model/blocks/angles.c", { position = "(span->first + token)
 //$ local name, heads = row.name, row.heads
 //$ local own = name .. " + token * " .. name .. "_step + head * " .. shape.width
         for (size_t head = 0; head < $(heads); ++head)
-            $(helper)_rotate($(own), cosine, sine, one, $(own));
+            $(turn)_rotate_$(shape.width)($(own), cosine, sine, one, $(own));
 //$ end
     }
 //$ end

@@ -188,6 +188,7 @@ $(include("templates/model/blocks/attention_tiles.c", given))
 
 /* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile: no more than a
    tile of scores is held.
+   layer    $(shape.full_layers and "its window" or from_keys and shape.rope and "its angles" or "nothing of it is read here")
 //$ if dots then
    kept     keys [tiles][$(key_step)][$(keys)], words of $(plural(dots.rows, "element"))$(integers and ", each " .. dots.offset .. " more" or "");
             values [positions / $(dots.rows)][$(shape.cache.pitch)], words of $(dots.rows) positions

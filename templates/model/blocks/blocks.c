@@ -40,8 +40,12 @@
 //$ function names_of.round(inputs) return rounds[inputs] .. "_rounded_" .. inputs end
 //$ function names_of.norm(step) return norms[step.width or shape.d] end
 //$ function names_of.norm_of_heads(step) return norms_of_heads[step.number] end
-//$ function names_of.copy(width) return helper .. "_copy_" .. width end
-//$ function names_of.add() return helper .. "_add_" .. shape.d end
+//$ local copies, add = {}, structs.adds and once("templates/model/blocks/add_rows.c", { width = shape.d }) .. "_add_" .. shape.d
+//$ for _, width in ipairs(structs.copied) do
+//$     copies[width] = once("templates/model/blocks/copy_rows.c", { width = width }) .. "_copy_" .. width
+//$ end
+//$ function names_of.copy(width) return copies[width] end
+//$ function names_of.add() return add end
 //$ if activates then
 //$ local round = activates.rounded and names_of.round(activates.inputs)
 $(include("templates/model/blocks/activate.c", { activated = activated, step = activates, round = round or false }))
@@ -49,16 +53,17 @@ $(include("templates/model/blocks/activate.c", { activated = activated, step = a
 //$ if joined then
 $(include("templates/model/blocks/activate_by_tiles.c", { activated = activated, joined = joined, round = names_of.round }))
 //$ end
-$(include("templates/model/blocks/rotate.c")) //$ if shape.rope
+//$ local rotated = { rope = shape.rope or false, width = shape.width, in_place = shape.lsh ~= nil }
+//$ local turn = shape.rope and once("templates/model/blocks/rotate.c", rotated)
 $(include("templates/model/blocks/places.c", { layers = layers }))
 //$ if shape.lsh then
 $(include("templates/model/blocks/hash.c", { hash = shape.lsh }))
-$(include("templates/model/blocks/append_tables.c")) //$ if not shape.causal
-$(include("templates/model/blocks/attend_tables.c"))
+$(include("templates/model/blocks/append_tables.c", { turn = turn or false })) //$ if not shape.causal
+$(include("templates/model/blocks/attend_tables.c", { turn = turn or false }))
 //$ else
 $(include("templates/model/blocks/append_keys.c")) //$ if shape.from_keys
-$(include("templates/model/blocks/append.c", { rounds = rounds })) //$ if not shape.from_keys
-$(include("templates/model/blocks/attend.c", { rounds = rounds }))
+$(include("templates/model/blocks/append.c", { rounds = rounds, turn = turn or false })) //$ if not shape.from_keys
+$(include("templates/model/blocks/attend.c", { rounds = rounds, turn = turn or false }))
 //$ end
 //$ for _, width in ipairs(normed) do
 //$     local name = shape.norm.kind .. "_" .. width
@@ -81,8 +86,6 @@ $(include("templates/model/blocks/attend.c", { rounds = rounds }))
 //$         eps = norm.eps,
 //$     }) .. "_" .. norm.name
 //$ end
-$(include("templates/model/blocks/copy_rows.c", { width = width })) //$ for _, width in ipairs(structs.copied)
-$(include("templates/model/blocks/add_rows.c", { width = shape.d })) //$ if structs.adds
 $(include("templates/model/blocks/spans.c", { together = shape.ring and not shape.lsh and v.queries }))
 $(include("templates/model/blocks/sums.c", { activated = activated or false })) //$ if sums
 //$ local last = after[#after]

@@ -6,7 +6,7 @@
 //$ local full = shape.width == hash.padded and #hash.stages > 0 -- the first butterflies read heads
 //$ local transpose = lanes > 1 and whole > 0 and once("templates/math/transpose.c", { step = lanes }) .. "_transpose"
 
-/* Codes of up to $(plural(lanes, "head")), x_step apart, from the signs of the layer, [$(hash.rounds)][$(hash.padded)]: a head times signs,
+/* Codes of the `heads` heads x, $(plural(lanes, "head")) at most, x_step apart, from the signs of the layer, [$(hash.rounds)][$(hash.padded)]: a head times signs,
    filled up with zeros, then its Hadamard transform. That of table t of head i goes to code[i * code_step + t * table_step]:
    of its $(plural(hash.tau, "bit")), which stand for outputs above 0, the first is the most significant; 0 and NaN count as bit 0.
    z  $(lanes > 1 and "[2]" or "")[$(hash.padded)][$(lanes)]: outputs$(lanes > 1 and ", then heads" or "") */

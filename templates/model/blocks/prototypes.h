@@ -4,22 +4,11 @@ $(include("templates/bundle/constants.h", { constants = constants }))
 //$ if i == 1 then
 
 /* The lookup FFN of one layer. */
-typedef struct $(part.names.weights) {
+typedef struct $(part.weights) {
     const $(section.storage) *$(section.name); /* $(section.doc) */ //$ for _, section in ipairs(part.sections)
-} $(part.names.weights);
+} $(part.weights);
 //$ end
-//$ -- Those of a LookupFFN's kernels, under the part's names.
-//$ local given = {
-//$     names = part.names,
-//$     shape = part.shape,
-//$     variants = part.variants,
-//$     constants = part.constants,
-//$     openmp = part.openmp,
-//$     makes_codes = part.makes_codes,
-//$     norm = part.norm,
-//$     projection_parameters = part.projection_parameters,
-//$ }
-$(include("templates/lookup/prototypes.h", given))
+$(include("templates/lookup/prototypes.h", part.kernels))
 //$ end
 $(include("templates/model/blocks/structs.h"))
 //$ for _, v in ipairs(variants) do

@@ -220,6 +220,7 @@ $(include("templates/model/blocks/short_tables.c")) //$ if short
 
 /* Attention of a head of k and v and $(group > 1 and "the " .. group .. " heads" or "the head") of q that it serves, by tables
    (YOSO, arXiv 2111.09714), for some tokens$((causal or window > 0) and " from position `first` on" or "").
+   span     the tokens
    kept     the cache of the head of k and v:
 //$ if causal then
 //$ if window > 0 then

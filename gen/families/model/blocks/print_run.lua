@@ -25,15 +25,19 @@ function print_run.prototypes(p)
     local parts, dense = {}, false
     for i, part in ipairs(p.parts) do
         parts[i] = {
-            names = part.plan.names,
-            shape = part.plan.shape,
-            variants = part.plan.variants,
-            constants = part.plan.constants,
+            weights = part.plan.names.weights,
             sections = part.plan.sections,
-            openmp = false,
-            makes_codes = part.plan.makes_codes,
-            norm = false,
-            projection_parameters = kernels.projection_parameters,
+            -- what prototypes of a LookupFFN's kernels read, under the part's names
+            kernels = {
+                names = part.plan.names,
+                shape = part.plan.shape,
+                variants = part.plan.variants,
+                constants = part.plan.constants,
+                openmp = false,
+                makes_codes = part.plan.makes_codes,
+                norm = false,
+                projection_parameters = kernels.projection_parameters,
+            },
         }
     end
     for _, v in ipairs(p.variants) do
