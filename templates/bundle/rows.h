@@ -1,3 +1,4 @@
+//$ takes
 
 /* Rows of floats: row number t begins at at + t * step. */
 typedef struct $(names.rows) {

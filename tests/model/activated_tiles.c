@@ -7,19 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#ifdef SCALED
-#define SCALE scale,
-#define STORED hidden, TILES_HIDDEN_PITCH,
-#else
-#define SCALE
-#define STORED
-#endif
 #ifdef GATED
 #define EXACT(x) ((x) / (1 + exp(-(x))))
-#define ROW_OF_GATE gate + token *TILES_GATE_PITCH,
 #else
 #define EXACT(x) ((x) / 2 * erfc(-(x) / sqrt(2)))
-#define ROW_OF_GATE
 #endif
 
 enum {
@@ -84,21 +75,38 @@ int main(void)
         memcpy(bits, pair, 8);
         w[i] = bits[0] >> 16 | (bits[1] & 0xffff0000u);
     }
-    (void)scale, (void)gate;
+    MATRIX map = {.weights = w, .bias = bias, .inputs = TILES_M_INPUTS, .panels = TILES_M_PANELS};
+    tiles_rounded_rows from = {x, X_STEP};
+    tiles_rows outputs = {hidden, TILES_HIDDEN_PITCH};
+    tiles_buffers b = {.hidden = outputs, .hidden_rounded = {apart, ROUNDED}};
+    tiles_blocks_hidden_output to = {.rounded = together, .rounded_step = ROUNDED};
+#ifdef SCALED
+    map.scales = scale;
+    to.y = hidden;
+    to.y_step = TILES_HIDDEN_PITCH;
+#else
+    (void)scale;
+#endif
+#ifdef GATED
+    b.gate = (tiles_rows){gate, TILES_GATE_PITCH};
+    to.gate_step = TILES_GATE_PITCH;
+#else
+    (void)gate;
+#endif
     ROUND_INPUTS(inputs, TILES_M_INPUTS, x, X_STEP, TOKENS);
     for (size_t tokens = 16; tokens <= TOKENS; ++tokens) {
         memset(together, 0, sizeof together);
         memset(apart, 0, sizeof apart);
-        PRODUCT(x, X_STEP, w, SCALE bias, hidden, TILES_HIDDEN_PITCH, TILES_M_INPUTS, TILES_M_PANELS, tokens);
-        for (size_t token = 0; token < tokens; ++token)
-            tiles_blocks_activate(ROW_OF_GATE hidden + token * TILES_HIDDEN_PITCH, 1);
-        ROUND_HIDDEN(hidden, TILES_HIDDEN_PITCH, apart, ROUNDED, tokens);
+        PRODUCT(&map, &from, &outputs, tokens);
+        tiles_blocks_activate(&b, tokens);
         memset(hidden, 0, sizeof hidden);
 #ifdef GATED /* from the third panel on in another call */
-        tiles_blocks_hidden_by_tiles(x, X_STEP, w, SCALE bias, gate, STORED together, WORDS, 0, 2, tokens);
-        tiles_blocks_hidden_by_tiles(x, X_STEP, w, SCALE bias, gate + 64, STORED together, WORDS, 2, TILES_M_PANELS, tokens);
+        to.gate = gate;
+        tiles_blocks_hidden_by_tiles(&map, &from, &to, 0, 2, tokens);
+        to.gate = gate + 64;
+        tiles_blocks_hidden_by_tiles(&map, &from, &to, 2, TILES_M_PANELS, tokens);
 #else
-        tiles_blocks_hidden_by_tiles(x, X_STEP, w, SCALE bias, STORED together, WORDS, TILES_M_PANELS, tokens);
+        tiles_blocks_hidden_by_tiles(&map, &from, &to, 0, TILES_M_PANELS, tokens);
 #endif
 #ifdef SCALED
         ROUND_MEASURED(hidden, TILES_HIDDEN_PITCH, together, ROUNDED, tokens);

@@ -1,6 +1,8 @@
 /* Attention by tiles gives what attention by vectors gives, and this what it gives for a row alone: to the bit where
    keys, values and weights are integers (SCALED), nearly in bf16. `BY_VECTORS` and `BY_TILES` are functions of one
-   emitted bundle, of one causal head. */
+   emitted bundle, of one causal head; RUNTIME is its header of types. */
+#include RUNTIME
+
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,17 +11,7 @@
 
 enum { POSITIONS = 160, QUERIES = 16, KEYS = 32, WORDS_OF_VALUES = POSITIONS / PER_WORD };
 
-#ifdef SCALED
-#define UNITS , const float *
-#define KEY key, key_unit
-#define VALUE value, value_unit
-#else
-#define UNITS
-#define KEY key
-#define VALUE value
-#endif
-typedef void attention(const uint32_t *, const uint32_t *UNITS, const uint32_t *UNITS, size_t, size_t, float *, float *, uint32_t *,
-                       float *);
+typedef void attention(const tiles_layer *, const tiles_cache *, const tiles_span *, const tiles_attention *);
 attention BY_VECTORS, BY_TILES;
 size_t tiles_used;
 
@@ -71,6 +63,28 @@ static void fill_cache(size_t end)
     }
 }
 
+/* Attention of `queries` queries from number `number` on, the first at position `first`. */
+static void attend(attention kernel, size_t number, size_t first, size_t queries, float *to)
+{
+    const tiles_cache cache = {
+        .keys = key,
+        .values = value,
+#ifdef SCALED
+        .key_scales = key_unit,
+        .value_scales = value_unit,
+#endif
+    };
+    const tiles_span span = {.count = queries, .first = first};
+    const tiles_attention a = {
+        .rounded_queries = query + number * QUERY_STEP,
+        .rounded_weights = weight,
+        .sums = to,
+        .scores = score,
+        .totals = total,
+    };
+    kernel(NULL, &cache, &span, &a);
+}
+
 int main(void)
 {
 #ifdef SCALED
@@ -86,10 +100,10 @@ int main(void)
     for (size_t first = 0; first + QUERIES <= POSITIONS; first += 9)
         for (size_t queries = QUERIES - 1; queries <= QUERIES; ++queries) {
             fill_cache(first + queries);
-            BY_VECTORS(query, KEY, VALUE, first, queries, by_vectors, score, weight, total);
+            attend(BY_VECTORS, 0, first, queries, by_vectors);
             for (size_t q = 0; q < queries; ++q)
-                BY_VECTORS(query + q * QUERY_STEP, KEY, VALUE, first + q, 1, alone + q * PITCH, score, weight, total);
-            BY_TILES(query, KEY, VALUE, first, queries, by_tiles, score, weight, total);
+                attend(BY_VECTORS, q, first + q, 1, alone + q * PITCH);
+            attend(BY_TILES, 0, first, queries, by_tiles);
             for (size_t i = 0; i < queries * PITCH; ++i) {
                 if (fabsf(by_vectors[i] - by_tiles[i]) <= tolerance && fabsf(by_vectors[i] - alone[i]) <= tolerance)
                     continue;

@@ -153,8 +153,8 @@ def check_tables_deliver():
         works("emit", MODEL, "-o", folder, "--isa", "scalar")
         with open(folder + "/m__scalar.c") as file:
             text = file.read()
-        body = text[text.index("void m_blocks__scalar("):text.index("/* From templates/lookup")]
-        calls = [name for name in re.findall(r"\b(m_\w+)\(", body)[1:] if name != "m_hidden"]
+        body = text[text.index("static void m_blocks_block("):text.index("void m_blocks__scalar(")]
+        calls = [name for name in re.findall(r"\b(m_\w+)\(", body)[1:] if not re.search("_(at|span)$", name)]
         expected = ["m_blocks_append", "m_blocks_attend", *["m_product_f32__scalar"] * len(letters), "m_lookup_ffn__scalar", "m_last_ffn__scalar"]
         check(calls == expected, f"eliminate {eliminate}: calls {calls}")
         product = "/* From templates/model/blocks/product.c. */" in text

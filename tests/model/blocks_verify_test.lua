@@ -517,7 +517,7 @@ function test.wrong_templates_are_found()
     -- { template, text, what stands there instead, message, model, type, of the cache }
     local cases = {
         { "attention.c", '"seen"); k <', '"seen + 1"); k <', "relative error" },
-        { "rotate.c", "b * cosine[i] + a * sine[i]", "b * cosine[i] - a * sine[i]", "relative error" },
+        { "rotate.c", "b * cosine[$(i)] + a * sine[$(i)]", "b * cosine[$(i)] - a * sine[$(i)]", "relative error" },
         {
             "model.c",
             "if (tokens > $(context) || first > $(context) - tokens)",
@@ -541,7 +541,7 @@ function test.wrong_templates_are_found()
             "f32",
             "i8",
         },
-        { "attend.c", 'some and "batch * "', 'some and "4096 * batch * "', "signal 11" },
+        { "places.c", 'some and "most * "', 'some and "4096 * most * "', "signal 11" },
         {
             "product_words.c",
             'index_broadcast("x[k]")',
@@ -552,7 +552,7 @@ function test.wrong_templates_are_found()
         },
         { "round_rows.c", "words[$(words)] = start", "words[$(words)] = 2 * start", "relative error", path, "i8" },
         {
-            "append.c",
+            "append_words.c",
             '"words[" .. word .. "]" or "(words[" .. word',
             '"words[" .. word .. "]" or "(words[0 * " .. word',
             "relative error",

@@ -6,19 +6,29 @@
 #include <stdio.h>
 #include <string.h>
 
-#ifdef SCALED
-#define SCALE const float *,
-#define GIVEN scale,
-#else
-#define SCALE
-#define GIVEN
-#endif
-
 static const size_t some_words[] = {16, 23, 56, 96}; /* two of them no multiples of 16 */
 
 enum { TOKENS = 100, WORDS = 96, PANELS = 3, X_STEP = WORDS + 16, Y_STEP = 32 * PANELS + 5 };
 
-typedef void product(const uint32_t *, size_t, const uint32_t *, SCALE const float *, float *, size_t, size_t, size_t, size_t);
+/* As the bundle's runtime header has them. */
+typedef struct {
+    const uint32_t *weights;
+#ifdef SCALED
+    const float *scales;
+#endif
+    const float *bias;
+    size_t inputs, panels;
+} matrix;
+typedef struct {
+    uint32_t *at;
+    size_t step;
+} rounded_rows;
+typedef struct {
+    float *at;
+    size_t step;
+} rows;
+
+typedef void product(const matrix *, const rounded_rows *, const rows *, size_t);
 product BY_VECTORS, BY_TILES;
 size_t tiles_used;
 
@@ -64,10 +74,20 @@ static int compare(size_t words, size_t tokens)
     }
     memset(by_vectors, 0, sizeof by_vectors);
     memset(by_tiles, 0, sizeof by_tiles);
-    const size_t inputs = words * PER_WORD;
-    BY_VECTORS(x, X_STEP, w, GIVEN bias, by_vectors, Y_STEP, inputs, PANELS, tokens);
+    const matrix map = {
+        .weights = w,
+#ifdef SCALED
+        .scales = scale,
+#endif
+        .bias = bias,
+        .inputs = words * PER_WORD,
+        .panels = PANELS,
+    };
+    const rounded_rows from = {x, X_STEP};
+    const rows vectors = {by_vectors, Y_STEP}, tiles = {by_tiles, Y_STEP};
+    BY_VECTORS(&map, &from, &vectors, tokens);
     tiles_used = 0;
-    BY_TILES(x, X_STEP, w, GIVEN bias, by_tiles, Y_STEP, inputs, PANELS, tokens);
+    BY_TILES(&map, &from, &tiles, tokens);
     if (memcmp(by_vectors, by_tiles, sizeof by_tiles) == 0)
         return 0;
     printf("%zu words, %zu tokens: not the same\n", words, tokens);

@@ -71,6 +71,7 @@ local function compare(type, source, symbol, objects, numbers)
         words[#words + 1] = "-D" .. name .. "=" .. number
     end
     if type == "i8" then words[#words + 1] = "-DSCALED" end
+    words[#words + 1] = string.format('-DRUNTIME="%s/%s/tiles_runtime.h"', folder, type)
     words[#words + 1] = "-DBY_VECTORS=" .. symbol .. "__" .. sets[type][1]
     words[#words + 1] = "-DBY_TILES=" .. symbol .. "__" .. sets[type][2]
     -- Whole blocks call functions of other files: they stay undefined, and nothing here calls them.
@@ -182,10 +183,10 @@ for type, activation in pairs { i8 = "silu", bf16 = "gelu" } do
             COMPARED = 152 // per_word + (type == "i8" and 2 or 0),
             EMITTED = string.format('"%s/tiles__%s.c"', bundle, set),
             PRODUCT = string.format("tiles_product_%s_by_%s__%s", type, type, set),
+            MATRIX = string.format("tiles_matrix_%s_by_%s", type, type),
             ACTIVATED = "tiles_" .. activation .. "_by_table",
             ERROR = activation_table.of(activation).error,
             ROUND_INPUTS = "tiles_rounded_72",
-            ROUND_HIDDEN = "tiles_rounded_152",
             ROUND_MEASURED = "tiles_rounded_measured_152",
         }
         local words, to = {}, folder .. "/together"
