@@ -277,16 +277,23 @@ static fit_parameters parameters_of(fit *f)
     return (fit_parameters){f->projection, f->projection_bias, f->bias, f->tables, f->state, f->prepared};
 }
 
+/* What kernels read and write of x[tokens][d]. */
+static fit_tokens tokens_of(const fit *f, const float *x, size_t tokens)
+{
+    return (fit_tokens){x, f->dy, f->y, f->dx, f->z, f->code, f->score, f->slope, NULL, tokens};
+}
+
 /* target and y of x[tokens][d]. */
 static void forward(fit *f, const float *x, size_t tokens)
 {
     const fit_parameters p = parameters_of(f);
+    const fit_tokens all = tokens_of(f, x, tokens);
     teach(f, &f->rest, x, tokens, f->target, false);
     take_roundings(f);
     if (f->stale)
         f->lookup.prepare(&p, f->prepared, f->scratch);
     f->stale = false;
-    f->lookup.forward(&p, x, f->y, tokens, f->z, f->code, f->score, f->scratch);
+    f->lookup.forward(&p, &all, 0, tokens, f->scratch);
 }
 
 void fit_observe(fit *f, const float *x, size_t tokens)
@@ -374,14 +381,15 @@ void fit_step(fit *f, const float *x, size_t tokens, size_t n, const fit_step_ra
     const adam_step projection = adam_at(n, (float)step->projection, 0, beta1, beta2, 1e-12f);
     const adam_step bias = adam_at(n, (float)step->bias, 0, beta1, beta2, 1e-12f);
     const fit_rates rates = {.rate = (float)step->tables, .epsilon = epsilon};
+    const fit_tokens all = tokens_of(f, x, tokens);
     forward(f, x, tokens);
     for (size_t i = 0; i < tokens * l->d; ++i)
         f->dy[i] = (f->y[i] - f->target[i]) / (float)tokens;
     for (size_t row = 0; row < rows_of(f); ++row)
         f->state[row] *= fade;
-    l->rows(&p, &rates, f->dy, tokens, f->code, f->score, f->slope, NULL, 0, l->h, f->scratch);
+    l->rows(&p, &rates, &all, 0, l->h, f->scratch);
     memset(f->sums, 0, l->sums * sizeof *f->sums);
-    l->project(&p, x, f->dy, tokens, f->z, f->code, f->slope, f->dx, f->sums, f->scratch);
+    l->project(&p, &all, 0, tokens, f->sums, f->scratch);
     give_back(f);
     if (f->refold)
         projection_fold(l, f->projection, f->folded);
@@ -484,7 +492,8 @@ void fit_hash_rows(fit *f)
         l->prepare(&p, f->prepared, f->scratch);
     for (size_t first = 0; first < t->f; first += f->most) {
         const size_t here = smaller(f->most, t->f - first);
-        l->forward(&p, t->rows + first * l->d, f->y, here, f->z, f->code, f->score, f->scratch);
+        const fit_tokens some = tokens_of(f, t->rows + first * l->d, here);
+        l->forward(&p, &some, 0, here, f->scratch);
         for (size_t row = 0; row < here; ++row)
             for (size_t table = 0; table < l->h; ++table) {
                 float *to = f->tables + (table * l->table_rows + f->code[place_of(l, row, table * l->neighbours)]) * l->pitch;

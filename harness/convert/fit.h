@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What emit --training calls the parameters and the rates of a LookupFFN. */
+/* What emit --training calls the parameters, the rates and the tokens of a LookupFFN. */
 typedef struct {
     const float *projection, *projection_bias, *bias;
     float *tables, *state;
@@ -21,6 +21,15 @@ typedef struct {
     int adam;
 } fit_rates;
 
+typedef struct {
+    const float *x, *dy;
+    float *y, *dx, *z;
+    uint16_t *code;
+    float *score, *slope;
+    uint32_t *uses;
+    size_t count;
+} fit_tokens;
+
 /* The weights of inference kernels without a norm, in float32. */
 typedef struct {
     const float *projection, *projection_bias, *tables, *bias;
@@ -28,11 +37,9 @@ typedef struct {
 } fit_weights;
 
 typedef void fit_prepare(const fit_parameters *, float *, void *);
-typedef void fit_forward(const fit_parameters *, const float *, float *, size_t, float *, uint16_t *, float *, void *);
-typedef void fit_rows(const fit_parameters *, const fit_rates *, const float *, size_t, const uint16_t *, const float *, float *,
-                      uint32_t *, size_t, size_t, void *);
-typedef void fit_project(const fit_parameters *, const float *, const float *, size_t, const float *, const uint16_t *, const float *,
-                         float *, float *, void *);
+typedef void fit_forward(const fit_parameters *, const fit_tokens *, size_t, size_t, void *);
+typedef void fit_rows(const fit_parameters *, const fit_rates *, const fit_tokens *, size_t, size_t, void *);
+typedef void fit_project(const fit_parameters *, const fit_tokens *, size_t, size_t, float *, void *);
 typedef void fit_load(const float *restrict, size_t, float *restrict);
 typedef void fit_product(const fit_weights *, const float *restrict, float *restrict, size_t);
 

@@ -155,12 +155,19 @@ static float slope_for(float dz, float z, float score)
     return z > 0 ? dz / gain : -dz / gain;
 }
 
+/* What kernels read and write of the first `tokens` rows of x; of the outputs there are no gradients. */
+static fit_tokens tokens_of(const memory *m, size_t tokens)
+{
+    return (fit_tokens){m->x, m->y, m->y, m->dx, m->z, m->code, m->score, m->slope, NULL, tokens};
+}
+
 /* The errors of z for the first `tokens` rows of x, as slopes; returns the sum of their squares. */
 static double errors(const fit_lookup *l, memory *m, const fit_parameters *p, size_t tokens)
 {
+    const fit_tokens all = tokens_of(m, tokens);
     double sum = 0;
     l->prepare(p, m->prepared, m->scratch);
-    l->forward(p, m->x, m->y, tokens, m->z, m->code, m->score, m->scratch);
+    l->forward(p, &all, 0, tokens, m->scratch);
     for (size_t first = 0; first < tokens; first += l->whole)
         for (size_t bit = 0; bit < l->bits; ++bit) {
             const size_t here = smaller(l->whole, tokens - first);
@@ -188,6 +195,7 @@ double imitate_fit(const fit_lookup *linear, const imitate_moments *moments, con
     }
     const float zero = 0;
     const fit_parameters p = {projection, projection_bias, &zero, m.tables, NULL, m.prepared};
+    const fit_tokens all = tokens_of(&m, d);
     double total = 0, sum = 0;
     factor(moments, d, m.columns);
     for (size_t i = 0; i < d * d; ++i)
@@ -204,9 +212,9 @@ double imitate_fit(const fit_lookup *linear, const imitate_moments *moments, con
     projection_fold(l, projection, m.folded);
     for (size_t n = 1; n <= steps; ++n) {
         sum = errors(l, &m, &p, d);
-        memset(m.y, 0, d * sizeof *m.y); /* of the outputs there are no gradients */
+        memset(m.y, 0, d * sizeof *m.y);
         memset(m.sums, 0, l->sums * sizeof *m.sums);
-        l->project(&p, m.x, m.y, d, m.z, m.code, m.slope, m.dx, m.sums, m.scratch);
+        l->project(&p, &all, 0, d, m.sums, m.scratch);
         const double share = rate * 0.5 * (1 + cos(pi * (double)(n - 1) / (double)steps));
         const adam_step step = adam_at(n, (float)share, 0, 0.9f, 0.98f, 1e-12f);
         adam_update(&step, 1, m.folded, m.sums, m.first, m.second, l->projection);

@@ -106,6 +106,14 @@ class Kernels:
         self.kept.append(struct)
         return ctypes.byref(struct)
 
+    def tokens(self, **arrays):
+        class Tokens(ctypes.Structure):
+            _fields_ = [(n, ctypes.c_void_p) for n in ("x", "dy", "y", "dx", "z", "code", "score", "slope", "uses")] + [("count", ctypes.c_size_t)]
+
+        struct = Tokens(**{n: a.ctypes.data for n, a in arrays.items()}, count=self.model.tokens)
+        self.kept += [arrays, struct]
+        return ctypes.byref(struct)
+
     def scratch(self):
         with open(f"{self.model.work}/{self.model.name}_{self.isa}/{self.model.name}_train.h") as file:
             fixed, each = re.search(r"TRAIN_SCRATCH_BYTES\(tokens\) \((\d+)u \+ (\d+)u", file.read()).groups()
@@ -132,6 +140,7 @@ class Batch:
         self.code, self.score, self.slope = aligned(places * s["SLOTS"], "<u2"), aligned(places * s["SLOTS"]), aligned(places * s["SLOTS"])
         self.dx, self.uses = aligned(m.tokens * m.d), aligned(m.h * m.rows, "<u4", 0)
         self.sums = aligned(pieces * s["SUMS"], fill=0)
+        self.all = kernels.tokens(x=m.x, dy=m.dy, y=self.y, dx=self.dx, z=self.z, code=self.code, score=self.score, slope=self.slope, uses=self.uses)
         self.d_projection, self.d_projection_bias, self.d_bias = aligned(m.W.size, fill=0), aligned(m.bits, fill=0), aligned(m.d_out, fill=0)
         self.dT = np.zeros((m.h, m.rows, m.d_out))
         cuts = sorted({min(m.tokens, s["TILE"] * round(i * places / s["TILE"] / pieces)) for i in range(pieces + 1)})
@@ -143,15 +152,12 @@ class Batch:
         self.kernels.call("prepare", self.struct, self.own["prepared"], self.scratch)
 
     def forward(self):
-        m, s = self.kernels.model, self.kernels.sizes
         for first, end in self.ranges:
-            self.kernels.call("forward", self.struct, m.x[first:end], self.y[first * m.d_out :], end - first,
-                              self.z[first * s["Z"] :], self.code[first * s["SLOTS"] :], self.score[first * s["SLOTS"] :], self.scratch)
+            self.kernels.call("forward", self.struct, self.all, first, end - first, self.scratch)
 
     def move_rows(self):
-        m = self.kernels.model
         for first, end in self.tables:
-            self.kernels.call("rows", self.struct, self.rates, m.dy, m.tokens, self.code, self.score, self.slope, self.uses, first, end, self.scratch)
+            self.kernels.call("rows", self.struct, self.rates, self.all, first, end, self.scratch)
 
     def list_rows(self):
         """The same by lists, which become self.dT."""
@@ -159,18 +165,15 @@ class Batch:
         for first, end in self.tables:
             most = (end - first) * m.rows
             row, gradient = self.kernels.aligned(most, "<u4"), self.kernels.aligned(most * self.kernels.sizes["ROW"])
-            count = self.kernels.call("list_rows", self.struct, m.dy, m.tokens, self.code, self.score, self.slope, self.uses, first, end, row, gradient, self.scratch,
-                                      result=ctypes.c_size_t)
+            count = self.kernels.call("list_rows", self.struct, self.all, first, end, row, gradient, self.scratch, result=ctypes.c_size_t)
             if not (np.diff(row[:count].astype(int)) > 0).all():
                 sys.exit(f"FAILED {m.name}: rows are not listed once, in order")
             self.dT.reshape(-1, m.d_out)[row[:count]] = gradient.reshape(-1, self.kernels.sizes["ROW"])[:count, : m.d_out]
             self.kernels.call("apply_rows", self.struct, self.rates, row, gradient, count)
 
     def project(self):
-        m, s = self.kernels.model, self.kernels.sizes
         for i, (first, end) in enumerate(self.ranges):
-            self.kernels.call("project", self.struct, m.x[first:end], m.dy[first:end], end - first, self.z[first * s["Z"] :], self.code[first * s["SLOTS"] :],
-                              self.slope[first * s["SLOTS"] :], self.dx[first * m.d :], self.sums[i * s["SUMS"] :], self.scratch)
+            self.kernels.call("project", self.struct, self.all, first, end - first, self.sums[i * self.kernels.sizes["SUMS"] :], self.scratch)
 
     def finish(self):
         self.kernels.call("finish", self.sums, len(self.ranges), self.d_projection, self.d_projection_bias, self.d_bias, self.scratch)

@@ -108,10 +108,10 @@ def criterion_counts(t, tensors, ids, targets):
 
 # A piece of the emitted C, and the same with an error; what notices it.
 PLANTED = [
-    ("rates.correction1 = t->correction1;", "rates.correction1 = -t->correction1;"),
+    ("rates->correction1 = t->correction1;", "rates->correction1 = -t->correction1;"),
     ("= t->criterion(", "= -t->criterion("),
     ("t->row_counts[", "t->row_counts[0 * "),
-    ("rates.adam = t->adam;", "rates.adam = 0;"),
+    ("rates->adam = t->adam;", "rates->adam = 0;"),
     ("table_state + (", "table_state + 0 * ("),
     ("t->row_gradients + ", "t->row_gradients + 0 * "),
 ]

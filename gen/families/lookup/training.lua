@@ -335,6 +335,7 @@ function training.add(p)
         names = {
             parameters = p.model.name .. "_train_parameters",
             rates = p.model.name .. "_train_rates",
+            tokens = p.model.name .. "_train_tokens",
         },
     }
     for _, v in ipairs(p.variants) do

@@ -31,6 +31,17 @@ typedef struct $(training.names.rates) {
     float rate, epsilon, beta1, beta2, correction1, correction2;
     int adam; /* 0: Adagrad */
 } $(training.names.rates);
+
+/* The tokens of a step, and what it keeps of them: see above. A call needs what it reads or writes alone. */
+typedef struct $(training.names.tokens) {
+    const float *x, *dy; /* rows of the input, and of the gradient of the output */
+    float *y, *dx;       /* rows of the output, and of the gradient of the input */
+    float *z;
+    uint16_t *code;
+    float *score, *slope;
+    uint32_t *uses; /* may be null */
+    size_t count;   /* of all tokens */
+} $(training.names.tokens);
 //$ for _, v in ipairs(variants) do
 //$ local t = v.training
 
@@ -38,18 +49,16 @@ typedef struct $(training.names.rates) {
    for all tokens and some tables, updating rows or listing (row, gradient); the update from such a list; backward of
    the projection for some tokens; gradients out of the sums of all threads. */
 $(api)void $(t.names.prepare)(const $(training.names.parameters) *parameters, float *prepared, void *scratch);
-$(api)void $(t.names.forward)(const $(training.names.parameters) *parameters, const float *x, float *y, size_t tokens,
-    float *z, uint16_t *code, float *score, void *scratch);
+$(api)void $(t.names.forward)(const $(training.names.parameters) *parameters, const $(training.names.tokens) *tokens,
+    size_t first, size_t count, void *scratch);
 $(api)void $(t.names.rows)(const $(training.names.parameters) *parameters, const $(training.names.rates) *rates,
-    const float *dy, size_t tokens,
-    const uint16_t *code, const float *score, float *slope, uint32_t *uses, size_t first_table, size_t end_table, void *scratch);
-$(api)size_t $(t.names.list_rows)(const $(training.names.parameters) *parameters, const float *dy, size_t tokens,
-    const uint16_t *code, const float *score, float *slope, uint32_t *uses, size_t first_table, size_t end_table,
-    uint32_t *row, float *gradient, void *scratch);
+    const $(training.names.tokens) *tokens, size_t first_table, size_t end_table, void *scratch);
+$(api)size_t $(t.names.list_rows)(const $(training.names.parameters) *parameters, const $(training.names.tokens) *tokens,
+    size_t first_table, size_t end_table, uint32_t *row, float *gradient, void *scratch);
 $(api)void $(t.names.apply_rows)(const $(training.names.parameters) *parameters, const $(training.names.rates) *rates,
     const uint32_t *row, const float *gradient, size_t count);
-$(api)void $(t.names.project)(const $(training.names.parameters) *parameters, const float *x, const float *dy, size_t tokens,
-    const float *z, const uint16_t *code, const float *slope, float *dx, float *sums, void *scratch);
+$(api)void $(t.names.project)(const $(training.names.parameters) *parameters, const $(training.names.tokens) *tokens,
+    size_t first, size_t count, float *sums, void *scratch);
 $(api)void $(t.names.finish)(const float *sums, size_t parts, float *d_projection, float *d_projection_bias, float *d_bias, void *scratch);
 $(api)void $(t.names.load)(const float *x, size_t tokens, float *loaded);
 //$ end

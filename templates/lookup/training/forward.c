@@ -12,9 +12,13 @@ static void $(helper)_bind(const $(training.names.parameters) *parameters, $(nam
 
 /* y = LookupFFN(x), and what backward needs of these tokens: see the header.
    Cannot fail. */
-void $(symbol)(const $(training.names.parameters) *parameters, const float *x, float *y, size_t tokens,
-    float *z, uint16_t *code, float *score, void *scratch)
+void $(symbol)(const $(training.names.parameters) *parameters, const $(training.names.tokens) *tokens, size_t first, size_t count,
+    void *scratch)
 {
+    const float *x = tokens->x;
+    float *y = tokens->y, *z = tokens->z, *score = tokens->score;
+    uint16_t *code = tokens->code;
+    const size_t end = first + count;
     $(names.weights) weights;
 //$ for _, buffer in ipairs(buffers) do
     $(buffer.storage) *$(buffer.name == "x" and "x_tiles" or buffer.name) = $(in_scratch(buffer.name, buffer.storage));
@@ -22,8 +26,8 @@ void $(symbol)(const $(training.names.parameters) *parameters, const float *x, f
     void *vertices = $(in_scratch("vertices", "void")); //$ if hash.bytes > 0
     $(helper)_bind(parameters, &weights);
 
-    for (size_t first = 0; first < tokens; first += $(kernels.chunk)) {
-        const size_t left = tokens - first < $(kernels.chunk) ? tokens - first : $(kernels.chunk);
+    for (; first < end; first += $(kernels.chunk)) {
+        const size_t left = end - first < $(kernels.chunk) ? end - first : $(kernels.chunk);
         for (size_t at = 0; at < left; at += $(kernels.tiles * tile)) {
             const size_t here = left - at < $(kernels.tiles * tile) ? left - at : $(kernels.tiles * tile);
             const size_t tiles = (here + $(tile - 1)) / $(tile);

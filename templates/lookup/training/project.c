@@ -68,23 +68,24 @@ static void $(helper)_store_dx(const float *restrict tile, size_t tokens, float 
 }
 
 /* Backward of hash and projection for some tokens: see the header. Cannot fail. */
-void $(t.names.project)(const $(training.names.parameters) *parameters, const float *x, const float *dy, size_t tokens,
-    const float *z, const uint16_t *code, const float *slope, float *dx, float *sums, void *scratch)
+void $(t.names.project)(const $(training.names.parameters) *parameters, const $(training.names.tokens) *tokens, size_t first, size_t count,
+    float *sums, void *scratch)
 {
-    const float *weights = parameters->prepared;
+    const float *weights = parameters->prepared, *z = tokens->z, *slope = tokens->slope;
+    const size_t end = first + count;
+    const uint16_t *code = tokens->code; //$ if m > 1
     const float zero = $hidden(0.0f); /* else its loop is a call of memset */ //$ if shape.kind == "bh4"
 //$ for _, buffer in ipairs(t.buffers) do
 //$ local name = (buffer.name == "x" or buffer.name == "dx") and buffer.name .. "_tile" or buffer.name
     float *$(name) = $(sum("(float *) scratch", buffer.at)); /* [$(buffer.rows)][$(tile)] */
 //$ end
-    (void) code; //$ if m == 1
 
-    $(helper)_sum_dy(dy, tokens, sums + $(training.sums.bias));
-    for (size_t first = 0; first < tokens; first += $(tile)) {
-        const size_t present = tokens - first < $(tile) ? tokens - first : $(tile);
+    $(helper)_sum_dy(tokens->dy + first * $(shape.y_step), count, sums + $(training.sums.bias));
+    for (; first < end; first += $(tile)) {
+        const size_t present = end - first < $(tile) ? end - first : $(tile);
         const float *z_tile = z + first / $(code_tile) * $(z_pitch * code_tile)$(in_tile and " + first % " .. code_tile or "");
         const size_t place = first / $(code_tile) * $(shape.slots * code_tile)$(in_tile and " + first % " .. code_tile or "");
-        $(t.names.load)(x + first * $(shape.x_step), present, x_tile);
+        $(t.names.load)(tokens->x + first * $(shape.x_step), present, x_tile);
 //$ loop("table", 0, shape.h, 1, function(table)
 //$ loop("token", 0, tile, lanes, function(token)
 //$ local function at(base, pitch) return sum(base, times(table, pitch), token) end
@@ -99,7 +100,7 @@ void $(t.names.project)(const $(training.names.parameters) *parameters, const fl
             dx_tile[i] = zero;
 //$ end
 $(include("templates/lookup/training/stages.c"))
-        $(helper)_store_dx(dx_tile, present, turned, dx + first * $(shape.x_step));
+        $(helper)_store_dx(dx_tile, present, turned, tokens->dx + first * $(shape.x_step));
     }
 }
 

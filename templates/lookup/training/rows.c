@@ -173,18 +173,19 @@ static void $(helper)_clear_absent(size_t table, size_t tokens, float *slope)
 
 /* Backward of the gather for the tables first_table … end_table - 1, which moves each row that a token took, once.
    Cannot fail. */
-void $(t.names.rows)(const $(training.names.parameters) *parameters, const $(training.names.rates) *rates, const float *dy, size_t tokens,
-    const uint16_t *code, const float *score, float *slope, uint32_t *uses, size_t first_table, size_t end_table, void *scratch)
+void $(t.names.rows)(const $(training.names.parameters) *parameters, const $(training.names.rates) *rates,
+    const $(training.names.tokens) *tokens, size_t first_table, size_t end_table, void *scratch)
 //$ local function buckets(body)
 {
     uint32_t *begin = (uint32_t *) (void *) ((float *) scratch + $(training.row_floats));
     uint32_t *place = begin + $(shape.rows + 1);
-    uint32_t *token = place + $(times("tokens", m));
+    uint32_t *token = place + $(times("tokens->count", m)), *uses = tokens->uses;
+    float *slope = tokens->slope;
 //$     body("before")
 
     for (size_t table = first_table; table < end_table; ++table) {
-        $(helper)_bucket(code, table, tokens, begin, place, token);
-        $(helper)_clear_absent(table, tokens, slope);
+        $(helper)_bucket(tokens->code, table, tokens->count, begin, place, token);
+        $(helper)_clear_absent(table, tokens->count, slope);
         for (size_t row = 0; row < $(shape.rows); ++row) {
             const uint32_t first = begin[row], count = begin[row + 1] - first;
             const size_t number = table * $(shape.rows) + row;
@@ -203,21 +204,20 @@ void $(t.names.rows)(const $(training.names.parameters) *parameters, const $(tra
     float *gradient = (float *) scratch;
 //$ elseif part == "row" then
             float *here = parameters->tables + number * $(pitch);
-            $(helper)_row_gradient(here, dy, place + first, token + first, count, score, slope, gradient);
+            $(helper)_row_gradient(here, tokens->dy, place + first, token + first, count, tokens->score, slope, gradient);
             $(helper)_move_row(rates, here, parameters->state + number * (rates->adam ? $(2 * pitch) : 1), gradient);
 //$ end
 //$ end)
 
 /* The same, but lists rows and their gradients instead. Returns how many. Cannot fail. */
-size_t $(t.names.list_rows)(const $(training.names.parameters) *parameters, const float *dy, size_t tokens,
-    const uint16_t *code, const float *score, float *slope, uint32_t *uses, size_t first_table, size_t end_table,
-    uint32_t *listed, float *gradients, void *scratch)
+size_t $(t.names.list_rows)(const $(training.names.parameters) *parameters, const $(training.names.tokens) *tokens,
+    size_t first_table, size_t end_table, uint32_t *listed, float *gradients, void *scratch)
 //$ buckets(function(part)
 //$ if part == "before" then
     size_t listed_rows = 0;
 //$ elseif part == "row" then
-            $(helper)_row_gradient(parameters->tables + number * $(pitch), dy, place + first, token + first, count, score, slope,
-                gradients + listed_rows * $(pitch));
+            $(helper)_row_gradient(parameters->tables + number * $(pitch), tokens->dy, place + first, token + first, count,
+                tokens->score, slope, gradients + listed_rows * $(pitch));
             listed[listed_rows++] = (uint32_t) number;
 //$ elseif part == "after" then
     return listed_rows;

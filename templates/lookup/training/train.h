@@ -13,9 +13,8 @@
 
    z [tokens][$(names.constant("TRAIN_Z"))], code, score and slope [tokens][$(names.constant("TRAIN_SLOTS"))] are of all
    tokens, their number rounded up to
-   $(names.constant("TRAIN_TILE")), and 64-byte aligned; so are prepared, sums and scratch. Inside they lie tile by tile: a range
-   that begins at token t, a multiple of $(names.constant("TRAIN_TILE")), begins at z + t * $(names.constant("TRAIN_Z"))
-   and code + t * $(names.constant("TRAIN_SLOTS")).
+   $(names.constant("TRAIN_TILE")), and 64-byte aligned; so are prepared, sums and scratch. Inside they lie tile by tile. A range has
+   `count` tokens from token number `first` on, a multiple of $(names.constant("TRAIN_TILE")).
    uses counts how often each row was taken, [$(shape.h)][$(shape.rows)], or is NULL. A row is listed once, as table * $(shape.rows) + code,
    with a gradient of $(plural(shape.d_out, "float")), $(names.constant("TRAIN_ROW")) apart; at most $(shape.rows) of a table.
    Gradients are added to; dx is written. No arguments may overlap. None can fail. The same bits for the same arguments. */

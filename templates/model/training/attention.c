@@ -2,8 +2,6 @@
 //$ local exp = once("templates/math/exp.c") .. "_exp"
 //$ local largest_lane, sum_of_lanes = across("max"), across("add")
 //$ local a = attention
-//$ local plain, turned = names.macro("TRAIN_PLAIN"), names.macro("TRAIN_ACROSS")
-//$ local set, add = names.macro("TRAIN_SET"), names.macro("TRAIN_ADD")
 //$ local w, strip = a.width, a.strip
 //$ if a.rope then
 //$ local first, second = "i", "i + " .. a.rope.half
@@ -36,37 +34,39 @@ static void $(a.helper)_rotate(const $(helper) *t, const float *restrict from, s
 //$     width = w,
 //$     eps = float(a.head_eps),
 //$ }) .. "_unit_" .. w
-//$ local of_t, position, t = a.rope and "const " .. helper .. " *t", a.rope and "size_t position", a.rope and "t"
-//$ local function from(text) return a.rope and text end
 
 //$ local normed = a.unit and "divided by the roots of their mean squares, " or ""
-/* Heads of rows of `step` floats$(a.rope and ", from position `position` on" or ""), $(normed)times
-   `factor`$(a.rope and " and rotated" or ""), go side by side. */
-//$ local given = listed(of_t, "const float *restrict from, size_t step", position, "size_t rows, float factor")
-static void $(a.helper)_gather_heads($(given), float *restrict to)
+/* Heads of rows `first` … `end` - 1, $(normed)times `factor`$(a.rope and " and rotated" or ""), go side by side. */
+static void $(a.helper)_gather_heads(const $(helper) *t, const $(names.rows) *heads, size_t first, size_t end, float factor, float *to)
 {
+    const size_t step = heads->step;
+    const float *from = heads->at + first * step;
+
+    (void) t; //$ if not a.rope
 //$ if a.unit then
-    for (size_t row = 0; row < rows; ++row, from += step, to += $(w)) {
+    for (size_t row = first; row < end; ++row, from += step, to += $(w)) {
         float normed[$(w)]; //$ if a.rope
 
         $(norm)(from, $(w), $(a.rope and "normed" or "to"), $(w), 1);
-        $(a.helper)_rotate(t, normed, position + row, factor, 0, to); //$ if a.rope
+        $(a.helper)_rotate(t, normed, row, factor, 0, to); //$ if a.rope
         $(helper)_scale(to, factor, to, $(w)); //$ if not a.rope
     }
 //$ else
-    for (size_t row = 0; row < rows; ++row, from += step, to += $(w))
-        $(a.helper)_rotate(t, from, position + row, factor, 0, to); //$ if a.rope
+    for (size_t row = first; row < end; ++row, from += step, to += $(w))
+        $(a.helper)_rotate(t, from, row, factor, 0, to); //$ if a.rope
         $(helper)_scale(from, factor, to, $(w)); //$ if not a.rope
 //$ end
 }
 
-/* The way back: gradients of heads$(a.rope and ", from position `position` on" or ""), times
-   `factor`$(a.rope and " and rotated" or ""), go to rows of `step` floats. */
-//$ local given = listed(of_t, "const float *restrict from", position, "size_t rows, float factor")
-static void $(a.helper)_scatter_heads($(given), float *restrict to, size_t step)
+/* The way back: gradients of heads, times `factor`$(a.rope and " and rotated" or ""), go to rows `first` … `end` - 1. */
+static void $(a.helper)_scatter_heads(const $(helper) *t, const float *from, float factor, const $(names.rows) *heads, size_t first, size_t end)
 {
-    for (size_t row = 0; row < rows; ++row, from += $(w), to += step)
-        $(a.helper)_rotate(t, from, position + row, factor, 1, to); //$ if a.rope
+    const size_t step = heads->step;
+    float *to = heads->at + first * step;
+
+    (void) t; //$ if not a.rope
+    for (size_t row = first; row < end; ++row, from += $(w), to += step)
+        $(a.helper)_rotate(t, from, row, factor, 1, to); //$ if a.rope
         $(helper)_scale(from, factor, to, $(w)); //$ if not a.rope
 }
 //$ if a.unit then
@@ -133,22 +133,22 @@ $(include("templates/model/training/table_attention.c", { a = a }))
 //$ else
 
 /* exp(score - largest) for what each row sees, 0 for the rest of `columns`: what exp makes of that, times the row's share, would be a
-   denormal, which CPUs multiply a hundred times slower.$(looks and " Row 0 is position `first`." or "") A row of
-   `softmax` has the largest score of a row, and 1 / its sum;
-   `make`: they are found first. */
-//$ local given = listed("float *score, size_t step", looks and "size_t first", "size_t rows, size_t columns, size_t length")
-static void $(a.helper)_softmax($(given), int make, float *softmax, size_t softmax_step)
+   denormal, which CPUs multiply a hundred times slower.
+   make: the largest score of each row and 1 / its sum are found first. */
+static void $(a.helper)_softmax(const $(helper)_scores *block, int make)
 {
+    const size_t columns = block->columns, step = block->step, softmax_step = block->softmax.step;
+    float *score = block->weights, *softmax = block->softmax.at;
     const float none = $hidden(0.0f); /* else its loop is a call of memset */
     const float unseen = $minus_infinity();
 
-    for (size_t row = 0; row < rows; ++row, score += step, softmax += softmax_step) {
-//$ declare_seen("first + row", "length")
+    for (size_t row = 0; row < block->rows; ++row, score += step, softmax += softmax_step) {
+//$ declare_seen("block->first + row", "block->own")
 //$ if a.window then
         for (size_t k = 0; k < begin; ++k)
             score[k] = unseen;
 //$ end
-        for (size_t k = $(end_of("length")); k < columns; ++k)
+        for (size_t k = $(end_of("block->own")); k < columns; ++k)
             score[k] = unseen;
         if (make) {
             $(isa.vector) high = $(isa.load_unaligned("score", 0));
@@ -172,7 +172,7 @@ static void $(a.helper)_softmax($(given), int make, float *softmax, size_t softm
         for (size_t k = 0; k < begin; ++k)
             score[k] = none;
 //$ end
-        for (size_t k = $(end_of("length")); k < columns; ++k)
+        for (size_t k = $(end_of("block->own")); k < columns; ++k)
             score[k] = none;
     }
 }
@@ -203,69 +203,108 @@ static void $(a.helper)_mix(const float *restrict v, size_t first, size_t rows, 
 }
 
 /* The same for weights, whose rows have the sum 1. */
-static void $(a.helper)_shape(float *weight, size_t step, size_t first, size_t rows, size_t length, const float *restrict shape)
+static void $(a.helper)_shape(const $(helper)_scores *block, const float *restrict shape)
 {
-    for (size_t row = 0; row < rows; ++row, weight += step) {
-//$ declare_seen("first + row", "length")
+    const size_t length = block->own;
+    float *weight = block->weights;
+
+    for (size_t row = block->first; row < block->first + block->rows; ++row, weight += block->step) {
+//$ declare_seen("row", "length")
         const float level = shape[2] / (float) $(a.window and "(end - begin)" or end_of("length"));
         for (size_t k = 0; k < $(end_of("length")); ++k)
             weight[k] = shape[1] * weight[k] - $(a.window and "(k < begin ? 0.0f : level)" or "level");
-        if (first + row < length)
-            weight[first + row] += shape[0];
+        if (row < length)
+            weight[row] += shape[0];
+    }
+}
+
+/* The way back: from gradients of weights those of alpha and gamma, added to. */
+static void $(a.helper)_shape_back(const $(helper)_scores *block, float *alpha, float *gamma)
+{
+    const size_t length = block->own;
+    const float *slope = block->slopes;
+
+    for (size_t row = block->first; row < block->first + block->rows; ++row, slope += block->step) {
+        float sum = 0.0f;
+
+//$ declare_seen("row", "length")
+        for (size_t k = $(a.window and "begin" or 0); k < $(end_of("length")); ++k)
+            sum += slope[k];
+        *gamma -= sum / (float) $(a.window and "(end - begin)" or end_of("length"));
+        if (row < length)
+            *alpha += slope[row];
     }
 }
 
 //$ end
-//$ local shape_doc = a.shaped and " shape: alpha, beta and gamma of each head." or ""
-//$ local kept_doc = a.lsh and "; sums: before their norm; layer: the number of theirs" or "; softmax: the largest score and 1 / total of each head"
-//$ local dshape_doc = a.shaped and " dshape: those of alpha, beta and gamma of each head, overwritten." or ""
-/* Attention of a sequence of `length` tokens, of which the first `own` count: rows of heads of q, k and v become those of
-   y$(kept_doc).$(a.scaled and " scales: factors of scores of each head." or "")$(shape_doc) */
-//$ local given = "const float *q, const float *k, const float *v"
-//$ local t_given, layer_given = (a.rope or a.lsh) and "const " .. helper .. " *t", a.lsh and "size_t layer"
-//$ local y_given, softmax_given = "float *y", a.lsh and "float *sums" or "float *softmax"
-//$ local scales_given, shape_given = a.scaled and "const float *scales", a.shaped and "const float *shape"
+
+/* Chooses the queries from `first` on. */
+static void $(a.helper)_choose($(helper)_scores *block, size_t first)
+{
+    block->first = first;
+    block->rows = block->length - first < $(a.rows) ? block->length - first : $(a.rows);
+    block->seen = $(a.causal and "first + block->rows" or "block->length");
+    block->columns = (block->seen + $(strip - 1)) / $(strip) * $(strip);
+}
+
+//$ -- The rows of head `number` of `word` in the sequence.
+//$ local function heads(word, number, width)
+//$     return sum("of->" .. word .. "->at", times("at", "of->" .. word .. "->step"), times(number, width)) .. ", of->" .. word .. "->step"
+//$ end
 //$ -- The keys of head `head` go to `keys`. Where they are shifted each is that of the token before, the first one its own.
 //$ local shifted = a.shifted < a.kv_heads and "head < " .. a.shifted .. " ? 1 : 0" or "1"
-//$ local function gather_keys(head)
-//$     local k = listed(t, sum("k", times(head, a.k_head)), a.k_step, from(0))
+//$ local function gather_keys()
 //$     if a.shifted == 0 then
-        $(a.helper)_gather_heads($(k), length, one, keys);
+        $(a.helper)_gather_heads(r->t, &k, 0, length, one, keys);
 //$     else
         const size_t shift = $(shifted);
 
-        $(a.helper)_gather_heads($(k), 1, one, keys);
-        $(a.helper)_gather_heads($(k), length - shift, one, keys + shift * $(w));
+        $(a.helper)_gather_heads(r->t, &k, 0, 1, one, keys);
+        $(a.helper)_gather_heads(r->t, &k, 0, length - shift, one, keys + shift * $(w));
 //$     end
 //$ end
 //$ -- The factor of the queries of head `number`.
 //$ local function factor(number)
 //$     if a.lsh then return "one" end
-//$     return a.scaled and times(float(a.scale), "scales[" .. number .. "]") or float(a.scale)
+//$     return a.scaled and times(float(a.scale), "of->scales[" .. number .. "]") or float(a.scale)
 //$ end
-//$ given = listed(t_given, layer_given, given, y_given, softmax_given, scales_given, shape_given)
-static void $(a.helper)_attend($(given), size_t length, size_t own, float *scratch)
+//$ local function of_group(head) return { from = times(head, a.group), to = times(sum(head, 1), a.group) } end
+/* Attention of sequence number `sequence` of the part: rows of heads of q, k and v become those of y. */
+static void $(a.helper)_attend(const $(helper)_run *r, const $(helper)_attention *of, size_t sequence)
 {
-    const size_t padded = (length + 31) / 32 * 32;
+    const size_t length = r->length, at = sequence * length, padded = (length + 31) / 32 * 32;
 //$ if a.shaped then
     const float one = $hidden(1.0f), none = $hidden(0.0f); /* else loops are calls of memcpy and memset */
 //$ else
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 //$ end
-    float *keys = scratch, *key_strips = keys + padded * $(w), *value_strips = key_strips + padded * $(a.strip_floats);
-    float *queries = value_strips + padded * $(a.padded_width), *scores = queries + $(a.rows * w), *packed = scores + $(a.rows) * padded;
-//$ if a.lsh then
-    float *signs = packed + $(product.packed_a), *all_queries = signs + $(a.lsh.signs), *tables = all_queries + length * $(w);
+    float *keys = r->scratch, *key_strips = keys + padded * $(w), *value_strips = key_strips + padded * $(a.strip_floats);
+    const $(names.rows) queries = { value_strips + padded * $(a.padded_width), $(w) };
+    $(helper)_scores block;
 
-    if (t->signs)
-        $(a.helper)_make_signs(t, layer, signs);
+    block.width = $(w);
+    block.length = length;
+    block.own = $(helper)_length_of(r, sequence);
+    block.step = padded;
+    block.weights = queries.at + $(a.rows * w);
+    block.packed = block.weights + $(a.rows) * padded;
+//$ if a.lsh then
+    float *all_queries = block.packed + $(product.packed_a + a.lsh.signs), *tables = all_queries + length * $(w);
+
+    block.signs = block.packed + $(product.packed_a);
+    if (r->t->signs)
+        $(a.helper)_make_signs(r->t, $(a.layer), block.signs);
 //$ end
 
 //$ loop("head", 0, a.kv_heads, 1, function(head)
-//$ gather_keys(head)
+        const $(names.rows) k = { $(heads("k", head, a.k_head)) }, v = { $(heads("v", head, a.v_head)) };
+
+//$ gather_keys()
         $(helper)_pack_across(keys, $(w), $(w), length, key_strips);
-        $(helper)_pack($(sum("v", times(head, a.v_head))), $(a.v_step), length, $(w), value_strips);
+        $(helper)_pack(v.at, v.step, length, $(w), value_strips);
 //$ loop("number", 0, a.group, 1, function(number)
+            const $(names.rows) q = { $(heads("q", number, a.q_head)) }, y = { $(heads("y", number, w)) };
+            const $(names.rows) sums = { $(heads("sums", number, w)) }; //$ if a.lsh
 //$ if a.shaped then
             float total[$(w)];
             size_t summed = 0;
@@ -273,53 +312,52 @@ static void $(a.helper)_attend($(given), size_t length, size_t own, float *scrat
             for (size_t i = 0; i < $(w); ++i)
                 total[i] = none;
 //$ end
-//$ local to, to_step = "y", a.y_step
+
+//$ local to = "y"
 //$ if a.lsh then
-//$ to, to_step = "sums", a.sums_step
-            if (t->signs) {
-//$ local query = sum("q", times(number, a.q_head))
-                $(a.helper)_gather_heads($(listed(t, query, a.q_step, from(0), "length", factor(number), "all_queries")));
-                $(a.helper)_read_tables(signs, all_queries, keys, $(sum("v", times(head, a.v_head))), $(a.v_step), length, own,
-                    $(sum("sums", times(number, w))), $(a.sums_step), tables);
+//$ to = "sums"
+            if (r->t->signs) {
+                $(a.helper)_gather_heads(r->t, &q, 0, length, $(factor(number)), all_queries);
+                $(a.helper)_read_tables(&block, all_queries, keys, v.at, v.step, sums.at, sums.step, tables);
             } else {
 //$ end
             for (size_t first = 0; first < length; first += $(a.rows)) {
-                const size_t rows = length - first < $(a.rows) ? length - first : $(a.rows);
-                const size_t seen = $(a.causal and "first + rows" or "length"), columns = (seen + $(strip - 1)) / $(strip) * $(strip);
-                float *to = $(sum(to, times("first", to_step), times(number, w)));
-                float *totals = $(sum("softmax", times("first", a.softmax_step), times(number, 2))); //$ if not a.lsh
+                const $(names.rows) to = { $(to).at + first * $(to).step, $(to).step };
 
-//$ local query = sum("q", times("first", a.q_step), times(number, a.q_head))
-                $(a.helper)_gather_heads($(listed(t, query, a.q_step, from("first"), "rows", factor(number), "queries")));
-                $(helper)_times_strips($(plain), rows, columns, $(w), queries, $(w), key_strips, $(w), scores, padded, $(set), packed);
+                $(a.helper)_choose(&block, first);
+                $(a.helper)_gather_heads(r->t, &q, first, first + block.rows, $(factor(number)), queries.at);
+                $(helper)_meet_keys(&block, &queries, key_strips, block.weights);
 //$ if a.lsh then
-                $(a.helper)_expect(scores, padded, $(looks and "first, " or "")rows, columns, own);
+                $(a.helper)_expect(&block);
 //$ else
-                $(a.helper)_softmax(scores, padded, $(looks and "first, " or "")rows, columns, own, 1, totals, $(a.softmax_step));
+                block.softmax.at = of->softmax->at + $(sum("(at + first) * of->softmax->step", times(number, 2)));
+                block.softmax.step = of->softmax->step;
+                $(a.helper)_softmax(&block, 1);
 //$ end
-                $(helper)_times_strips($(plain), rows, $(w), seen, scores, padded, value_strips, length, to, $(to_step), $(set), packed);
+                $(helper)_sum_keys(&block, block.weights, value_strips, &to);
 //$ if not a.lsh then
-                for (size_t row = 0; row < rows; ++row)
-                    $(helper)_scale(to + row * $(a.y_step), totals[row * $(a.softmax_step) + 1], to + row * $(a.y_step), $(w));
+                for (size_t row = 0; row < block.rows; ++row)
+                    $(helper)_scale(to.at + row * to.step, block.softmax.at[row * block.softmax.step + 1], to.at + row * to.step, $(w));
 //$ end
 //$ if a.shaped then
-            $(a.helper)_mix($(sum("v", times(head, a.v_head))), first, rows, own, $(sum("shape", times(number, 3))), total, &summed, to);
+                $(a.helper)_mix(v.at, first, block.rows, block.own, $(sum("of->shape", times(number, 3))), total, &summed, to.at);
 //$ end
             }
 //$ if a.lsh then
             }
-            $(a.helper)_shorten($(sum("sums", times(number, w))), length, $(sum("y", times(number, w))));
+            $(a.helper)_shorten(&sums, length, &y);
 //$ end
-//$ end, { from = times(head, a.group), to = times(sum(head, 1), a.group) })
+//$ end, of_group(head))
 //$ end)
 }
 //$ if not a.lsh then
 
-/* From weights and the gradients of weights those of scores, in place of the latter: p (d - sum of p d). */
-//$ local more = a.shaped and ", float beta, float *restrict along" or ""
-static void $(a.helper)_softmax_back(float *restrict weight, float *restrict d, size_t step, size_t rows,
-    size_t columns, const float *restrict softmax, size_t softmax_step$(more))
+/* From the weights of a block and the gradients of weights, d, those of scores, in place of the latter: p (d - sum of p d). */
+static void $(a.helper)_softmax_back($(helper)_scores *block, float *restrict weight, float *restrict d)
 {
+    const size_t rows = block->rows, columns = block->columns, step = block->step, softmax_step = block->softmax.step;
+    const float *softmax = block->softmax.at;
+
     for (size_t row = 0; row < rows; ++row, weight += step, d += step, softmax += softmax_step) {
         const $(isa.vector) shares = $(isa.broadcast("softmax[1]"));
         $(isa.vector) sums = $(isa.zero());
@@ -331,8 +369,8 @@ static void $(a.helper)_softmax_back(float *restrict weight, float *restrict d, 
         const float sum = $(sum_of_lanes("sums"));
         const $(isa.vector) level = $(isa.broadcast("sum"));
 //$ if a.shaped then
-        const $(isa.vector) factor = $(isa.broadcast("beta"));
-        *along += sum;
+        const $(isa.vector) factor = $(isa.broadcast("block->shape[1]"));
+        block->along += sum;
 //$ end
         for (size_t k = 0; k < columns; $(advance("k", lanes))) {
             const $(isa.vector) rest = $(isa.sub(isa.load_unaligned("d", "k"), "level"));
@@ -344,127 +382,124 @@ static void $(a.helper)_softmax_back(float *restrict weight, float *restrict d, 
 }
 //$ end
 
-/* The gradients of q, k and v from dy; the rest as
-   above.$(a.scaled and " dscales: those of scales, overwritten." or "")$(dshape_doc) */
-//$ given = "const float *q, const float *k, const float *v, const float *dy"
-//$ local shapes, taken = a.shaped and "const float *shape, float *dshape", "float *dq, float *dk, float *dv"
-//$ local scales = a.scaled and "const float *scales, float *dscales"
-//$ given = listed(t_given, layer_given, given, softmax_given, scales, shapes, taken)
-static void $(a.helper)_attend_back($(given), size_t length, size_t own, float *scratch)
+/* The gradients of q, k and v from that of y; the rest as above. */
+static void $(a.helper)_attend_back(const $(helper)_run *r, const $(helper)_attention *of, size_t sequence)
 {
-    const size_t padded = (length + 31) / 32 * 32;
+    const size_t length = r->length, at = sequence * length, padded = (length + 31) / 32 * 32;
 //$ if a.shifted > 0 then
     const float one = $hidden(1.0f), none = $hidden(0.0f); /* else loops are calls of memcpy and memset */
 //$ else
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 //$ end
-    float *keys = scratch, *key_strips = keys + padded * $(w), *value_strips = key_strips + padded * $(a.strip_floats);
+    float *keys = r->scratch, *key_strips = keys + padded * $(w), *value_strips = key_strips + padded * $(a.strip_floats);
     float *key_rows = value_strips + padded * $(a.strip_floats);
     float *dkeys = key_rows + padded * $(a.padded_width), *dvalues = dkeys + padded * $(a.padded_width);
-    float *queries = dvalues + padded * $(a.padded_width), *dqueries = queries + $(a.rows * w);
-    float *query_strips = dqueries + $(a.rows * a.padded_width), *dy_strips = query_strips + $(a.rows * a.padded_width);
-    float *scores = dy_strips + $(a.rows * a.padded_width), *dscores = scores + $(a.rows) * padded + 16;
-    float *packed = dscores + $(a.rows) * padded;
-//$ local dy, dy_step, queries = "from", a.y_step, "queries"
+    const $(names.rows) queries = { dvalues + padded * $(a.padded_width), $(w) }, dqueries = { queries.at + $(a.rows * w), $(w) };
+    float *query_strips = dqueries.at + $(a.rows * a.padded_width), *dy_strips = query_strips + $(a.rows * a.padded_width);
+    $(helper)_scores block;
+
+    block.width = $(w);
+    block.length = length;
+    block.own = $(helper)_length_of(r, sequence);
+    block.step = padded;
+    block.weights = dy_strips + $(a.rows * a.padded_width);
+    block.slopes = block.weights + $(a.rows) * padded + 16;
+    block.packed = block.slopes + $(a.rows) * padded;
 //$ if a.lsh then
-//$ dy, dy_step, queries = "(dsums + first * " .. w .. ")", w, "(all_queries + first * " .. w .. ")"
-    float *signs = packed + $(product.packed_a), *all_queries = signs + $(a.lsh.signs), *dsums = all_queries + length * $(w);
+    float *all_queries = block.packed + $(product.packed_a + a.lsh.signs), *dsums = all_queries + length * $(w);
     float *tables = dsums + length * $(w);
 
-    if (t->signs)
-        $(a.helper)_make_signs(t, layer, signs);
+    block.signs = block.packed + $(product.packed_a);
+    if (r->t->signs)
+        $(a.helper)_make_signs(r->t, $(a.layer), block.signs);
 //$ end
+    float *dscales = r->memory + r->scales_at + (r->first / length + sequence) * $(a.heads); //$ if a.scaled
+    float *dshape = r->memory + r->shapes_at + (r->first / length + sequence) * $(3 * a.heads); //$ if a.shaped
 
 //$ loop("head", 0, a.kv_heads, 1, function(head)
-//$ gather_keys(head)
+        const $(names.rows) k = { $(heads("k", head, a.k_head)) }, v = { $(heads("v", head, a.v_head)) };
+        const $(names.rows) dk = { $(heads("dk", head, a.k_head)) }, dv = { $(heads("dv", head, a.v_head)) };
+
+//$ gather_keys()
         $(helper)_pack_across(keys, $(w), $(w), length, key_strips);
-        $(helper)_pack_across($(sum("v", times(head, a.v_head))), $(a.v_step), $(w), length, value_strips);
+        $(helper)_pack_across(v.at, v.step, $(w), length, value_strips);
         $(helper)_pack(keys, $(w), length, $(w), key_rows);
         $(helper)_clear(dkeys, $(w), padded);
         $(helper)_clear(dvalues, $(w), padded);
 //$ loop("number", 0, a.group, 1, function(number)
+            const $(names.rows) q = { $(heads("q", number, a.q_head)) }, dq = { $(heads("dq", number, a.q_head)) };
+            const $(names.rows) dy = { $(heads("dy", number, w)) };
+            const $(names.rows) sums = { $(heads("sums", number, w)) }; //$ if a.lsh
             float scaled = 0.0f;$(a.scaled and "" or " /* no factor is learned */") //$ if a.unit
 //$ if a.shaped then
-            float alone = 0.0f, along = 0.0f, level = 0.0f;
+            float alone = 0.0f, level = 0.0f;
 
+            block.shape = $(sum("of->shape", times(number, 3)));
+            block.along = 0.0f;
 //$ end
+
             for (size_t first = 0; first < length; first += $(a.rows)) {
-                const size_t rows = length - first < $(a.rows) ? length - first : $(a.rows);
-                const size_t seen = $(a.causal and "first + rows" or "length"), columns = (seen + $(strip - 1)) / $(strip) * $(strip);
-                const float *from = $(sum("dy", times("first", a.y_step), times(number, w)));
-                float *totals = $(sum("softmax", times("first", a.softmax_step), times(number, 2))); //$ if not a.lsh
-
-//$ local query = sum("q", times("first", a.q_step), times(number, a.q_head))
-                $(a.helper)_gather_heads($(listed(t, query, a.q_step, from("first"), "rows", factor(number), queries)));
-                $(helper)_times_strips($(plain), rows, columns, $(w), $(queries), $(w), key_strips, $(w), scores, padded, $(set), packed);
 //$ if a.lsh then
-                $(a.helper)_expect(scores, padded, $(looks and "first, " or "")rows, columns, own);
-                $(a.helper)_shorten_back($(sum("sums", times("first", a.sums_step), times(number, w))), from, rows, dsums + first * $(w));
+                const $(names.rows) from = { all_queries + first * $(w), $(w) }, d = { dsums + first * $(w), $(w) };
 //$ else
-                $(a.helper)_softmax(scores, padded, $(looks and "first, " or "")rows, columns, own, 0, totals, $(a.softmax_step));
+                const $(names.rows) from = { queries.at, $(w) }, d = { dy.at + first * dy.step, dy.step };
 //$ end
-            $(helper)_times_strips($(plain), rows, columns, $(w), $(dy), $(dy_step), value_strips, $(w), dscores, padded, $(set), packed);
-//$ if a.shaped then
-                for (size_t row = 0; row < rows; ++row) {
-                    float sum = 0.0f;
 
-//$ declare_seen("first + row", "own")
-                    for (size_t i = $(a.window and "begin" or 0); i < $(end_of("own")); ++i)
-                        sum += dscores[row * padded + i];
-                    level -= sum / (float) $(a.window and "(end - begin)" or end_of("own"));
-                    if (first + row < own)
-                        alone += dscores[row * padded + first + row];
-                }
-                $(a.helper)_softmax_back(scores, dscores, padded, rows, columns, totals, $(a.softmax_step),
-                    shape[$(sum(times(number, 3), 1))], &along);
-//$ elseif a.lsh then
-                $(a.helper)_expect_back(scores, dscores, padded, rows, columns);
+                $(a.helper)_choose(&block, first);
+                $(a.helper)_gather_heads(r->t, &q, first, first + block.rows, $(factor(number)), from.at);
+                $(helper)_meet_keys(&block, &from, key_strips, block.weights);
+//$ if a.lsh then
+                $(a.helper)_expect(&block);
+                $(a.helper)_shorten_back(sums.at + first * sums.step, sums.step, dy.at + first * dy.step, dy.step, block.rows, d.at);
 //$ else
-                $(a.helper)_softmax_back(scores, dscores, padded, rows, columns, totals, $(a.softmax_step));
+                block.softmax.at = of->softmax->at + $(sum("(at + first) * of->softmax->step", times(number, 2)));
+                block.softmax.step = of->softmax->step;
+                $(a.helper)_softmax(&block, 0);
 //$ end
-                $(helper)_times_strips($(plain), rows, $(w), seen, dscores, padded, key_rows, length, dqueries, $(w), $(set), packed);
-//$ local to = sum("dq", times("first", a.dq_step), times(number, a.q_head))
-                $(a.helper)_scatter_heads($(listed(t, "dqueries", from("first"), "rows", float(a.scale), to, a.dq_step)));
+                $(helper)_meet_keys(&block, &d, value_strips, block.slopes);
+                $(a.helper)_shape_back(&block, &alone, &level); //$ if a.shaped
+                $(a.helper)_$(a.lsh and "expect" or "softmax")_back(&block, block.weights, block.slopes);
+                $(helper)_sum_keys(&block, block.slopes, key_rows, &dqueries);
+                $(a.helper)_scatter_heads(r->t, dqueries.at, $(float(a.scale)), &dq, first, first + block.rows);
 //$ if a.unit then
-//$ local scale = a.scaled and "scales[" .. number .. "]" or "one"
-                $(a.helper)_unit_back($(listed(query, a.q_step, "rows", scale, to, a.dq_step, "&scaled")));
+//$ local scale = a.scaled and "of->scales[" .. number .. "]" or "one"
+                $(a.helper)_unit_back(q.at + first * q.step, q.step, block.rows, $(scale), dq.at + first * dq.step, dq.step, &scaled);
 //$ end
-                $(helper)_pack($(queries), $(w), rows, $(w), query_strips);
-                $(helper)_pack($(dy), $(dy_step), rows, $(w), dy_strips);
-                $(helper)_times_strips($(turned), seen, $(w), rows, dscores, padded, query_strips, rows, dkeys, $(w), $(add), packed);
-                $(a.helper)_shape(scores, padded, first, rows, own, $(sum("shape", times(number, 3)))); //$ if a.shaped
-                if (!t->signs) //$ if a.lsh
-                $(a.lsh and "    " or "")$(helper)_times_strips($(turned), seen, $(w), rows, scores, padded, dy_strips, rows, dvalues, $(w), $(add), packed);
+                $(helper)_pack(from.at, $(w), block.rows, $(w), query_strips);
+                $(helper)_pack(d.at, d.step, block.rows, $(w), dy_strips);
+                $(helper)_add_to_keys(&block, block.slopes, query_strips, dkeys);
+                $(a.helper)_shape(&block, block.shape); //$ if a.shaped
+                if (!r->t->signs) //$ if a.lsh
+                $(a.lsh and "    " or "")$(helper)_add_to_keys(&block, block.weights, dy_strips, dvalues);
             }
 //$ if a.lsh then
-            if (t->signs)
-                $(a.helper)_read_tables_back(signs, all_queries, keys, dsums, length, own, dvalues, tables);
+            if (r->t->signs)
+                $(a.helper)_read_tables_back(&block, all_queries, keys, dsums, dvalues, tables);
 //$ end
             dscales[$(number)] = scaled; //$ if a.scaled
 //$ if a.shaped then
             dshape[$(times(number, 3))] = alone;
-            dshape[$(sum(times(number, 3), 1))] = along;
+            dshape[$(sum(times(number, 3), 1))] = block.along;
             dshape[$(sum(times(number, 3), 2))] = level;
 //$ end
-//$ end, { from = times(head, a.group), to = times(sum(head, 1), a.group) })
+//$ end, of_group(head))
 //$ local key_factor = a.lsh and float(a.scale) or "one"
-//$ local dk = sum("dk", times(head, a.k_head))
 //$ if a.shifted == 0 then
-        $(a.helper)_scatter_heads($(listed(t, "dkeys", from(0), "length, " .. key_factor, dk, a.dk_step)));
+        $(a.helper)_scatter_heads(r->t, dkeys, $(key_factor), &dk, 0, length);
 //$ else
         const size_t used = length > shift ? length - shift : 1; /* keys that some token sees */
         for (size_t i = 0; i < shift * $(w); ++i)
             dkeys[i + $(w)] += dkeys[i];
-        $(a.helper)_scatter_heads($(listed(t, "dkeys + shift * " .. w, from(0), "used, " .. key_factor, dk, a.dk_step)));
+        $(a.helper)_scatter_heads(r->t, dkeys + shift * $(w), $(key_factor), &dk, 0, used);
         for (size_t row = used; row < length; ++row)
             for (size_t i = 0; i < $(w); ++i)
-                dk[$(sum(times(head, a.k_head), times("row", a.dk_step), "i"))] = none;
+                dk.at[row * dk.step + i] = none;
 //$ end
 //$ if a.unit then
         float unscaled = 0.0f; /* keys have no factor */
-        $(a.helper)_unit_back($(listed(sum("k", times(head, a.k_head)), a.k_step, "length, one", dk, a.dk_step, "&unscaled")));
+        $(a.helper)_unit_back(k.at, k.step, length, one, dk.at, dk.step, &unscaled);
 //$ end
         for (size_t row = 0; row < length; ++row)
-            $(helper)_scale(dvalues + row * $(w), one, $(sum("dv", times("row", a.dv_step), times(head, a.v_head))), $(w));
+            $(helper)_scale(dvalues + row * $(w), one, dv.at + row * dv.step, $(w));
 //$ end)
 }

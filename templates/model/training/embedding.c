@@ -8,13 +8,14 @@
 //$ if e.sinusoids then added[#added + 1] = "t->constants[" .. sum(e.sinusoids, of_position, "i") .. "]" end
 //$ if e.token_type then added[#added + 1] = "t->parameters[" .. sum(place("tensor", e.token_type), "i") .. "]" end
 
-/* y[r->count]: the embeddings of the part's own tokens, in rows of $(e.pitch). */
-static void $(helper)_embed(const $(helper)_run *r, float *restrict y)
+/* The embeddings of the part's own tokens. */
+static void $(helper)_embed(const $(helper)_run *r, const $(names.rows) *to)
 {
     const $(helper) *t = r->t;
+    float *y = to->at;
     const float factor = $hidden($(float(e.scale))); /* else its loop is a call of memcpy */
 
-    for (size_t token = r->first; token < r->first + r->count; ++token, y += $(e.pitch)) {
+    for (size_t token = r->first; token < r->first + r->count; ++token, y += to->step) {
         const float *row = $(row_of("t->parameters", e.word, "(size_t) r->ids[token]"));
         const size_t position = token % r->length; //$ if e.positions or e.sinusoids
 
@@ -23,12 +24,15 @@ static void $(helper)_embed(const $(helper)_run *r, float *restrict y)
     }
 }
 
-/* Adds columns `column` … `end` - 1 of d, the gradients of the embeddings of all tokens in rows of $(e.pitch), to those of the tables. */
-static void $(helper)_embed_back(const $(helper)_run *r, const float *restrict d, size_t column, size_t end)
+/* Adds the gradients of the embeddings of all tokens to those of the tables; each part has columns of its own. */
+static void $(helper)_embed_back(const $(helper)_run *r, const $(names.rows) *from)
 {
+    const size_t column = $(helper)_part_begins(r->t, $(e.width), r->t->part);
+    const size_t end = $(helper)_part_begins(r->t, $(e.width), r->t->part + 1);
     float *gradients = r->t->gradients;
+    const float *d = from->at;
 
-    for (size_t token = 0; token < r->sequences * r->length; ++token, d += $(e.pitch)) {
+    for (size_t token = 0; token < r->sequences * r->length; ++token, d += from->step) {
         float *row = $(row_of("gradients", e.word, "(size_t) r->ids[token]"));
         float *place = $(row_of("gradients", e.positions, "token % r->length")); //$ if e.positions
 

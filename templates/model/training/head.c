@@ -1,7 +1,5 @@
-//$ takes isa, lanes, helper, head, place, float
+//$ takes isa, lanes, helper, head, float
 //$ local h = head
-//$ local plain, turned = names.macro("TRAIN_PLAIN"), names.macro("TRAIN_ACROSS")
-//$ local set, add = names.macro("TRAIN_SET"), names.macro("TRAIN_ADD")
 //$ local head_rows = names.macro("TRAIN_HEAD_ROWS")
 //$ local largest_lane, sum_of_lanes = h.at and across("max"), h.at and across("add")
 
@@ -115,13 +113,12 @@ static void $(helper)_head(const $(helper)_run *r, const float *features, int ba
             $(helper)_copy(features + counted[from + i] * $(h.features_pitch), x + i * $(h.features_pitch), $(h.features_pitch), 1);
 //$ local gradients = h.at and "dx" or "x"
 //$ if h.at then
-//$ local weights = listed(sum("t->parameters", place("tensor", h.at)), h.features)
-//$ local features = listed("x + row * " .. h.features_pitch, h.features_pitch)
-//$ local rows = listed("logits + row * " .. h.pitch, h.pitch)
-        $(helper)_multiply(r, $(plain), $(turned), end - row, $(h.vocab), $(h.features), $(features), $(weights), $(rows), $(set));
-//$ if h.bias then
-        $(helper)_add_bias($(sum("t->parameters", place("tensor", h.bias))), logits + row * $(h.pitch), $(h.pitch), $(h.vocab), end - row);
-//$ end
+        const $(names.rows) all_x = { x, $(h.features_pitch) }, all_logits = { logits, $(h.pitch) };
+        const $(names.rows) own_x = { x + row * $(h.features_pitch), $(h.features_pitch) };
+        const $(names.rows) own_logits = { logits + row * $(h.pitch), $(h.pitch) };
+        const $(names.rows) own_dx = { dx + row * $(h.features_pitch), $(h.features_pitch) };
+
+        $(helper)_multiply(r, &$(h.map), t->parameters, &own_x, &own_logits, end - row);
         for (size_t i = row; i < end; ++i)
             if (t->criterion)
                 losses[from + i] = t->criterion(t->criterion_context, counted[from + i], logits + i * $(h.pitch), t->gradient_scale, back);
@@ -135,26 +132,14 @@ static void $(helper)_head(const $(helper)_run *r, const float *features, int ba
         if (!back)
             continue;
 //$ if h.at then
-//$ local weights = listed(sum("t->parameters", place("tensor", h.at)), h.features)
-//$ local to = listed("dx + row * " .. h.features_pitch, h.features_pitch)
-//$ local rows = listed("logits + row * " .. h.pitch, h.pitch)
-        $(helper)_multiply(r, $(plain), $(plain), end - row, $(h.features), $(h.vocab), $(rows), $(weights), $(to), $(set));
+        $(helper)_multiply_back(r, &$(h.map), t->parameters, &own_logits, &own_dx, $(names.macro("TRAIN_SET")), end - row);
 //$ end
         for (size_t i = row; i < end; ++i)
             for (size_t k = 0; k < $(h.features); ++k)
                 d[counted[from + i] * $(h.features_pitch) + k] = one * $(gradients)[i * $(h.features_pitch) + k];
 //$ if h.at then
         $(helper)_wait(t);
-        {
-            const size_t word = $(helper)_part_begins(t, $(h.vocab), t->part);
-            const size_t last = $(helper)_part_begins(t, $(h.vocab), t->part + 1);
-//$ local to = sum("t->gradients", place("tensor", h.at), "word * " .. h.features)
-            $(helper)_multiply(r, $(turned), $(plain), last - word, $(h.features), rows, logits + word, $(h.pitch), x,
-                $(h.features_pitch), $(to), $(h.features), $(add));
-//$ if h.bias then
-            $(helper)_column_sums(logits, $(h.pitch), $(sum("t->gradients", place("tensor", h.bias))), word, last, rows);
-//$ end
-        }
+        $(helper)_multiply_sums(r, &$(h.map), t->gradients, &all_x, &all_logits, rows);
         $(helper)_wait(t);
 //$ end
     }

@@ -2,6 +2,7 @@
 //$ local plain, turned = names.macro("TRAIN_PLAIN"), names.macro("TRAIN_ACROSS")
 //$ local set, add = names.macro("TRAIN_SET"), names.macro("TRAIN_ADD")
 //$ local strip = product.strip
+//$ local function smaller(left, most) return left .. " < " .. most .. " ? " .. left .. " : " .. most end
 
 /* Dense products C = A B, C += A B. B is copied in strips of $(plural(strip, "column")) that lie side by side. Every element is summed in the
    order of the depth, wherever it stands. */
@@ -12,6 +13,19 @@
 /* How a matrix lies in memory, [rows][columns] or [columns][rows], and what becomes of what a product is written to. */
 enum { $(plain), $(turned) };
 enum { $(set), $(add) };
+
+/* A matrix: rows or, if it lies across, columns are `step` floats apart. */
+typedef struct $(helper)_matrix {
+    const float *at;
+    size_t step;
+    int across; /* $(plain) or $(turned) */
+} $(helper)_matrix;
+
+/* What is multiplied: A of `rows` by `depth`, B of `depth` by `columns`. */
+typedef struct $(helper)_sizes {
+    size_t rows, columns, depth;
+    int add; /* $(set): C = A B, or $(add): C += A B */
+} $(helper)_sizes;
 //$ local across = helper .. (product.bf16 and "_turn" or "_pack_across")
 //$ local transpose = lanes > 1 and once("templates/math/transpose.c", { step = strip }) .. "_transpose"
 
@@ -77,22 +91,29 @@ static void $(helper)_write_edge(size_t rows, size_t columns, const float *restr
 $(include("templates/model/training/product_bf16.c")) //$ if product.bf16
 $(include("templates/model/training/product_f32.c")) //$ if not product.bf16
 
-/* C = A B, or C += A B: a[rows][a_step], or a[depth][a_step] if it lies across; b[depth][b_step], or b[columns][b_step] if it does;
-   scratch: $(plural(product.floats, "float")). */
-static void $(helper)_product(int a_across, int b_across, size_t rows, size_t columns, size_t depth,
-    const float *restrict a, size_t a_step, const float *restrict b, size_t b_step, float *restrict c, size_t c_step,
-    int add, float *restrict scratch)
+/* C = A B, or C += A B, of these sizes; scratch: $(plural(product.floats, "float")). */
+static void $(helper)_product(const $(helper)_sizes *sizes, const $(helper)_matrix *a, const $(helper)_matrix *b,
+    const $(names.rows) *c, float *restrict scratch)
 {
-    for (size_t j = 0; j < columns; j += $(names.macro("TRAIN_COLUMNS"))) {
-        const size_t width = columns - j < $(names.macro("TRAIN_COLUMNS")) ? columns - j : $(names.macro("TRAIN_COLUMNS"));
-        for (size_t k = 0; k < depth; k += $(names.macro("TRAIN_DEPTH"))) {
-            const size_t part = depth - k < $(names.macro("TRAIN_DEPTH")) ? depth - k : $(names.macro("TRAIN_DEPTH"));
-            if (b_across)
-                $(helper)_pack_across(b + j * b_step + k, b_step, part, width, scratch);
+    $(helper)_sizes part;
+    $(helper)_matrix left;
+
+    part.rows = sizes->rows;
+    left.step = a->step;
+    left.across = a->across;
+    for (size_t j = 0; j < sizes->columns; j += part.columns) {
+        const $(names.rows) to = { c->at + j, c->step };
+
+        part.columns = $(smaller("sizes->columns - j", names.macro("TRAIN_COLUMNS")));
+        for (size_t k = 0; k < sizes->depth; k += part.depth) {
+            part.depth = $(smaller("sizes->depth - k", names.macro("TRAIN_DEPTH")));
+            part.add = sizes->add || k > 0;
+            left.at = a->across ? a->at + k * a->step : a->at + k;
+            if (b->across)
+                $(helper)_pack_across(b->at + j * b->step + k, b->step, part.depth, part.columns, scratch);
             else
-                $(helper)_pack(b + k * b_step + j, b_step, part, width, scratch);
-            $(helper)_times_strips(a_across, rows, width, part, a_across ? a + k * a_step : a + k, a_step, scratch,
-                part, c + j, c_step, add || k > 0, scratch + $(product.packed_b));
+                $(helper)_pack(b->at + k * b->step + j, b->step, part.depth, part.columns, scratch);
+            $(helper)_times_strips(&part, &left, scratch, part.depth, &to, scratch + $(product.packed_b));
         }
     }
 }

@@ -47,11 +47,14 @@ static void $(helper)_pack_across(const float *restrict b, size_t b_step, size_t
         }
 }
 
-/* Rows of A, a[rows][a_step], or a[depth][a_step] if it lies across, as words; what is missing up to `all` rows is zeros. */
-static void $(helper)_round_rows(int a_across, const float *restrict a, size_t a_step, size_t depth, size_t rows, size_t all,
-    size_t words, uint32_t *restrict packed)
+/* The first `rows` rows of `matrix` by `depth` columns, as words; what is missing up to `all` rows is zeros. */
+static void $(helper)_round_rows(const $(helper)_matrix *matrix, size_t depth, size_t rows, size_t all, size_t words,
+    uint32_t *restrict packed)
 {
     const float one = $hidden(1.0f), none = $hidden(0.0f); /* else loops are calls of memcpy and memset */
+    const float *a = matrix->at;
+    const size_t a_step = matrix->step;
+    const int a_across = matrix->across;
 
     for (size_t row = 0; row < all; $(advance("row", lanes)))
         for (size_t k = 0; k < 2 * words; k += $(pair)) {
@@ -147,15 +150,19 @@ static inline void $(helper)_words(size_t count, const uint32_t *restrict a, con
 //$ end
 //$ local words = #counts > 1 and helper .. "_words(count, " or helper .. "_words_" .. counts[1] .. "("
 
-/* C = A B, or C += A B, of rounded rows and strips of `strip_words` words, of which `words` count. */
-static void $(helper)_times_words(size_t rows, size_t columns, const uint32_t *restrict a, const uint32_t *restrict strips,
-    size_t strip_words, size_t words, float *restrict c, size_t c_step, int add)
+/* C = A B, or C += A B, of these sizes but for the depth: of rounded rows and strips of `strip_words` words, of which
+   `words` count. */
+static void $(helper)_times_words(const $(helper)_sizes *sizes, const uint32_t *restrict a, const uint32_t *restrict strips,
+    size_t strip_words, size_t words, const $(names.rows) *c)
 {
+    const size_t rows = sizes->rows, columns = sizes->columns, c_step = c->step;
+    const int add = sizes->add;
+
     for (size_t j = 0; j < columns; j += $(strip)) {
         const uint32_t *strip = strips + j * strip_words;
         const size_t width = columns - j < $(strip) ? columns - j : $(strip);
         for (size_t row = 0, count; row < rows; row += count) {
-            float edge[$(counts[1] * strip)], *to = c + row * c_step + j;
+            float edge[$(counts[1] * strip)], *to = c->at + row * c_step + j;
 //$ if own.tiles then
             count = $(counts[1]);
             const size_t some = rows - row < count ? rows - row : count;
@@ -176,26 +183,32 @@ static void $(helper)_times_words(size_t rows, size_t columns, const uint32_t *r
     }
 }
 
-/* C = A B, or C += A B, for B in strips of `packed_depth` numbers, of which the first `depth` count: a[rows][a_step], or
-   a[depth][a_step] if it lies across; scratch: $(plural(product.packed_a, "word")). */
-static void $(helper)_times_strips(int a_across, size_t rows, size_t columns, size_t depth, const float *restrict a,
-    size_t a_step, const void *restrict strips, size_t packed_depth, float *restrict c, size_t c_step, int add,
-    void *restrict scratch)
+/* C = A B, or C += A B, of these sizes, for B in strips of `packed_depth` numbers, of which the first ones count; scratch:
+   $(plural(product.packed_a, "word")). */
+static void $(helper)_times_strips(const $(helper)_sizes *sizes, const $(helper)_matrix *a, const void *restrict strips,
+    size_t packed_depth, const $(names.rows) *c, void *restrict scratch)
 {
-    const size_t strip_words = (packed_depth + 31) / 32 * 16;
+    const size_t rows = sizes->rows, depth = sizes->depth, strip_words = (packed_depth + 31) / 32 * 16;
     uint32_t *packed = scratch;
+    $(helper)_sizes some;
+    $(helper)_matrix from;
 
     $(isa.tile_configure()); //$ if own.tiles
+    some.columns = sizes->columns;
+    from.step = a->step;
+    from.across = a->across;
     for (size_t k = 0; k < depth; k += $(names.macro("TRAIN_DEPTH"))) {
         const size_t part = depth - k < $(names.macro("TRAIN_DEPTH")) ? depth - k : $(names.macro("TRAIN_DEPTH"));
         const size_t words = (part + 31) / 32 * 16;
         const uint32_t *b = (const uint32_t *) strips + k / 2 * $(strip);
         for (size_t row = 0; row < rows; row += $(names.macro("TRAIN_ROWS"))) {
-            const size_t some = rows - row < $(names.macro("TRAIN_ROWS")) ? rows - row : $(names.macro("TRAIN_ROWS"));
-            const size_t all = (some + $(own.whole - 1)) / $(own.whole) * $(own.whole);
-            $(helper)_round_rows(a_across, a_across ? a + k * a_step + row : a + row * a_step + k, a_step, part, some, all, words,
-                packed);
-            $(helper)_times_words(some, columns, packed, b, strip_words, words, c + row * c_step, c_step, add || k > 0);
+            const $(names.rows) to = { c->at + row * c->step, c->step };
+
+            some.rows = rows - row < $(names.macro("TRAIN_ROWS")) ? rows - row : $(names.macro("TRAIN_ROWS"));
+            some.add = sizes->add || k > 0;
+            from.at = a->across ? a->at + k * a->step + row : a->at + row * a->step + k;
+            $(helper)_round_rows(&from, part, some.rows, (some.rows + $(own.whole - 1)) / $(own.whole) * $(own.whole), words, packed);
+            $(helper)_times_words(&some, packed, b, strip_words, words, &to);
         }
     }
     $(isa.tile_release()); //$ if own.tiles

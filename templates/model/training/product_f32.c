@@ -81,53 +81,58 @@ static void $(helper)_pack_rows(const float *restrict a, size_t a_step, size_t d
             packed[i] = one * a[i];
 }
 
-/* The kernel for `count` rows. */
-static inline void $(helper)_tile(int a_across, size_t count, const float *restrict a, size_t a_step,
-    const float *restrict strip, size_t depth, float *restrict c, size_t c_step, int add)
+//$ for _, name in ipairs { "across", "rows" } do
+//$ local step = name == "rows" and "a_step"
+//$ local rows = listed("const float *restrict a", step and "size_t " .. step)
+/* The kernel for `count` rows$(step and "" or " that lie side by side"). */
+static inline void $(helper)_tile_$(name)(size_t count, $(rows), const float *restrict strip, size_t depth, float *restrict c,
+    size_t c_step, int add)
 {
-//$ for i, name in ipairs { "across", "rows" } do
-    $(i == 1 and "if (a_across) {" or "} else {")
 //$ for n, count in ipairs(product.tokens) do
-        $(n == 1 and "" or n < #product.tokens and "else " or "else")$(n < #product.tokens and "if (count == " .. count .. ")" or "")
-//$ if count == 1 then
-            $(helper)_rows_1(a, strip, depth, c, add);
-//$ else
-            $(helper)_$(name)_$(count)($(listed("a", i == 2 and "a_step", "strip, depth, c, c_step, add")));
+    $(n == 1 and "" or n < #product.tokens and "else " or "else")$(n < #product.tokens and "if (count == " .. count .. ")" or "")
+        $(helper)_rows_1(a, strip, depth, c, add); //$ if count == 1
+        $(helper)_$(name)_$(count)($(listed("a", step, "strip, depth, c, c_step, add"))); //$ if count ~= 1
 //$ end
-//$ end
-//$ end
-    }
 }
 
-/* C = A B or C += A B for B in strips of `packed_depth` rows, of which the first `depth` count: a[rows][a_step], or
-   a[depth][a_step] if it lies across; packed: $(plural(product.packed_a, "float")), overwritten if it does. */
-static void $(helper)_times_strips(int a_across, size_t rows, size_t columns, size_t depth, const float *restrict a,
-    size_t a_step, const float *restrict strips, size_t packed_depth, float *restrict c, size_t c_step, int add,
-    float *restrict packed)
+//$ end
+/* C = A B or C += A B, of these sizes, for B in strips of `packed_depth` rows, of which the first ones count; packed:
+   $(plural(product.packed_a, "float")), overwritten if A lies across. */
+static void $(helper)_times_strips(const $(helper)_sizes *sizes, const $(helper)_matrix *a, const float *restrict strips,
+    size_t packed_depth, const $(names.rows) *c, float *restrict packed)
 {
+    const size_t rows = sizes->rows, columns = sizes->columns, depth = sizes->depth, a_step = a->step, c_step = c->step;
+    const int across = a->across, add = sizes->add;
+
     for (size_t first = 0; first < rows; first += $(names.macro("TRAIN_ROWS"))) {
         const size_t end = rows - first < $(names.macro("TRAIN_ROWS")) ? rows : first + $(names.macro("TRAIN_ROWS"));
-        if (a_across)
+        if (across)
             for (size_t row = first, count; row < end; row += count) {
                 count = $(helper)_rows_of(end - row);
-                $(helper)_pack_rows(a + row, a_step, depth, count, packed + (row - first) * depth);
+                $(helper)_pack_rows(a->at + row, a_step, depth, count, packed + (row - first) * depth);
             }
         for (size_t j = 0; j < columns; j += $(strip)) {
             const float *strip = strips + j * packed_depth;
             float edge[$(step * strip)];
             const int whole = columns - j >= $(strip);
             for (size_t row = first, count; row < end; row += count) {
-                float *to = c + row * c_step + j;
-                const float *from = a_across ? packed + (row - first) * depth : a + row * a_step;
+                float *to = c->at + row * c_step + j;
+                const float *from = across ? packed + (row - first) * depth : a->at + row * a_step;
                 count = $(helper)_rows_of(end - row);
                 if (whole) {
-                    $(helper)_tile(a_across, count, from, a_step, strip, depth, to, c_step, add);
+                    if (across)
+                        $(helper)_tile_across(count, from, strip, depth, to, c_step, add);
+                    else
+                        $(helper)_tile_rows(count, from, a_step, strip, depth, to, c_step, add);
                     continue;
                 }
                 /* the last columns, by way of a whole strip */
                 if (add)
                     $(helper)_read_edge(count, columns - j, to, c_step, count, edge);
-                $(helper)_tile(a_across, count, from, a_step, strip, depth, edge, $(strip), add);
+                if (across)
+                    $(helper)_tile_across(count, from, strip, depth, edge, $(strip), add);
+                else
+                    $(helper)_tile_rows(count, from, a_step, strip, depth, edge, $(strip), add);
                 $(helper)_write_edge(count, columns - j, edge, to, c_step);
             }
         }

@@ -1,4 +1,4 @@
-//$ takes helper, v, training, tapes, features_at
+//$ takes helper, v, training, tapes, features_at, uses
 //$ once("templates/math/exp.c")
 
 /* What the arrays of a pass take, in floats. */
@@ -27,6 +27,7 @@ typedef struct $(helper)_run {
     size_t first, count;    /* tokens of the part */
     size_t targets_counted;
     int drops;              /* whether there is dropout */
+    size_t layer;           /* of the blocks that are computed */ //$ if uses.layers
     float *memory, *scratch;
     /* where in memory, in floats: */
     size_t $(place.name)_at; /* $(place.doc) */ //$ for _, place in ipairs(training.places)
@@ -47,16 +48,24 @@ static size_t $(helper)_part_begins(const $(helper) *t, size_t count, size_t par
     return part == t->parts ? count : count * part / t->parts / 16 * 16;
 }
 $(include("templates/model/training/product.c"))
-
-/* C = A B, or C += A B, as $(helper)_product does it, in the part's own scratch. */
-//$ local matrices = "const float *a, size_t a_step, const float *b, size_t b_step, float *c, size_t c_step"
-static void $(helper)_multiply(const $(helper)_run *r, int a_across, int b_across, size_t rows, size_t columns,
-    size_t depth, $(matrices), int add)
-{
-    if (rows > 0)
-        $(helper)_product(a_across, b_across, rows, columns, depth, a, a_step, b, b_step, c, c_step, add, r->scratch);
-}
+$(include("templates/model/training/tensors.c"))
 $(include("templates/model/training/rows.c"))
+$(include("templates/model/training/multiply.c"))
+//$ if uses.scalars then
+
+/* Adds to the gradients of scalars those of all sequences: one part does. */
+static void $(helper)_sequence_sums(const $(helper)_run *r, const $(names.rows) *from, float *sums)
+{
+    if (r->t->part == 0)
+        $(helper)_column_sums(from, sums, 0, from->step, r->sequences);
+}
+//$ end
+$(include("templates/model/training/scores.c"))
+
+/* Rows of attention, of the part's tokens, and what is learned of each head. */
+typedef struct $(uses.attention.type) {
+    $(field.type)$(field.name); /* $(field.doc) */ //$ for _, field in ipairs(uses.attention.fields)
+} $(uses.attention.type);
 
 /* Tokens of sequence number `s` of the part. */
 static inline size_t $(helper)_length_of(const $(helper)_run *r, size_t s)
@@ -84,21 +93,23 @@ $(include("templates/model/training/lookup.c", { word = tape.word, layers = tape
 //$ end
 //$ end
 $(include("templates/model/training/embedding.c", { place = tapes[1].place }))
-$(include("templates/model/training/head.c", { place = tapes[#tapes].place }))
-//$ local function pointers(c)
-    $(one.type) *$(one.name) = $(one.at); //$ for _, one in ipairs(c.pointers)
+$(include("templates/model/training/head.c"))
+//$ local function variables(c)
+//$ for _, one in ipairs(c.variables) do
+//$ local value = one.step and "{ " .. one.at .. ", " .. one.step .. " }" or one.at
+    $(one.type)$(one.name)$(value and " = " .. value or "");
+//$ end
 //$ end
 //$ for _, tape in ipairs(tapes) do
-//$ local layer, of_layer = tape.layers and ", size_t layer" or "", tape.layers and ", layer" or ""
 //$ local d_in, of_d_in = tape.first and ", float *d_in" or "", tape.first and ", d_in" or ""
 //$ if tape.forward[1] then
 //$ local c = tape.scope(true)
 //$ local body = include("templates/model/training/forward.c", { tape = tape, c = c })
 
 /* $(tape.doc), of the part's tokens: reads and writes rows of values in r->memory. */
-static void $(helper)_forward_$(tape.word)(const $(helper)_run *r$(layer))
+static void $(helper)_forward_$(tape.word)(const $(helper)_run *r)
 {
-//$ pointers(c)
+//$ variables(c)
 
 $(body)
 }
@@ -107,13 +118,10 @@ $(body)
 //$ local c = tape.scope(true)
 //$ local body = include("templates/model/training/backward.c", { tape = tape, c = c })
 
-/* $(tape.back_doc), of the part's tokens.
-   d_out  [r->all][$(c.gradient_pitch("d_out"))], of all tokens, that of its output
-   d_in   [r->all][$(c.gradient_pitch("d_in"))], that of its input //$ if tape.first
-   */
-static void $(helper)_back_rows_$(tape.word)(const $(helper)_run *r$(layer), const float *d_out$(d_in))
+/* $(tape.back_doc), of the part's tokens. Rows of all tokens: d_out, that of its output$(tape.first and "; d_in, that of its input" or ""). */
+static void $(helper)_back_rows_$(tape.word)(const $(helper)_run *r, float *d_out$(d_in))
 {
-//$ pointers(c)
+//$ variables(c)
 
 $(body)
 }
@@ -123,21 +131,22 @@ $(body)
 //$ local body = include("templates/model/training/parameters.c", { tape = tape, c = c })
 
 /* Adds up the gradients of the weights over all tokens, in r->t->gradients; each part has rows or columns of its own. */
-static void $(helper)_weight_gradients_$(tape.word)(const $(helper)_run *r$(layer)$(c.takes_output and ", const float *d_out" or ""))
+static void $(helper)_weight_gradients_$(tape.word)(const $(helper)_run *r$(c.takes_output and ", float *d_out" or ""))
 {
-//$ pointers(c)
+//$ variables(c)
+
 $(body)
 }
 //$ end
 
 //$ local through = ({ embedding = "what stands before the blocks", output = "what stands behind the blocks" })[tape.word]
 /* Backward through $(through or "a block"): first rows of all tokens, then the weights, which need what all parts made. */
-static void $(helper)_back_$(tape.word)(const $(helper)_run *r$(layer), const float *d_out$(d_in))
+static void $(helper)_back_$(tape.word)(const $(helper)_run *r, float *d_out$(d_in))
 {
-    $(helper)_back_rows_$(tape.word)(r$(of_layer), d_out$(of_d_in)); //$ if tape.back.rows[1]
+    $(helper)_back_rows_$(tape.word)(r, d_out$(of_d_in)); //$ if tape.back.rows[1]
     $(helper)_wait(r->t);
 //$ if tape.back.parameters[1] then
-    $(helper)_weight_gradients_$(tape.word)(r$(of_layer)$(c.takes_output and ", d_out" or ""));
+    $(helper)_weight_gradients_$(tape.word)(r$(c.takes_output and ", d_out" or ""));
     $(helper)_wait(r->t);
 //$ end
 }
@@ -194,8 +203,8 @@ static double $(helper)_pass(const $(helper) *t, const int32_t *ids, const int32
         }
 //$ for _, tape in ipairs(tapes) do
 //$ if tape.lookup and tape.layers then
-    for (size_t layer = t->part; layer < $(tape.layers); layer += t->parts)
-        $(helper)_$(tape.word)_prepare(r, layer);
+    for (r->layer = t->part; r->layer < $(tape.layers); r->layer += t->parts)
+        $(helper)_$(tape.word)_prepare(r);
 //$ elseif tape.lookup then
     if (t->part == 0)
         $(helper)_$(tape.word)_prepare(r);
@@ -203,8 +212,8 @@ static double $(helper)_pass(const $(helper) *t, const int32_t *ids, const int32
 //$ end
 //$ for _, tape in ipairs(tapes) do
 //$ if tape.layers then
-    for (size_t layer = 0; layer < $(tape.layers); ++layer)
-        $(helper)_forward_$(tape.word)(r, layer);
+    for (r->layer = 0; r->layer < $(tape.layers); ++r->layer)
+        $(helper)_forward_$(tape.word)(r);
 //$ elseif tape.forward[1] then
     $(helper)_forward_$(tape.word)(r);
 //$ end
@@ -219,10 +228,8 @@ static double $(helper)_pass(const $(helper) *t, const int32_t *ids, const int32
         streams[1] = streams[0] + $(names.macro("TRAIN_STREAM_FLOATS")) * r->all;
 //$ for _, turn in ipairs(training.turns) do
 //$ if turn.layers > 1 then
-//$ local even, odd = "layer % 2", "(layer + 1) % 2"
-//$ if (turn.from + turn.layers) % 2 == 0 then even, odd = odd, even end
-        for (size_t layer = $(turn.layers); layer-- > 0;)
-            $(helper)_back_$(turn.word)(r, layer, streams[$(even)], streams[$(odd)]);
+        for (r->layer = $(turn.layers); r->layer-- > 0;)
+            $(helper)_back_$(turn.word)(r, streams[$(turn.even)], streams[$(turn.odd)]);
 //$ else
         $(helper)_back_$(turn.word)(r, streams[$(turn.from)]$(turn.ends and "" or ", streams[" .. 1 - turn.from .. "]"));
 //$ end
@@ -254,8 +261,8 @@ void $(v.training.names.apply)(const $(helper) *t)
     run.prepared_at = 0;
 //$ for _, tape in ipairs(tapes) do
 //$ if tape.lookup and tape.layers then
-    for (size_t layer = 0; layer < $(tape.layers); ++layer)
-        $(helper)_$(tape.word)_apply(r, layer);
+    for (r->layer = 0; r->layer < $(tape.layers); ++r->layer)
+        $(helper)_$(tape.word)_apply(r);
 //$ elseif tape.lookup then
     $(helper)_$(tape.word)_apply(r);
 //$ end

@@ -8,6 +8,7 @@
 /* The signs of layer `layer`, [$(lsh.rounds)][$(lsh.padded)]: those of the model, or others in each step. */
 static void $(a.helper)_make_signs(const $(helper) *t, size_t layer, float *restrict signs)
 {
+    const float one = $hidden(1.0f); /* else its loop is a call of memmove */
     const float *own = $(sum("t->constants", lsh.signs_at, times("layer", lsh.signs)));
     uint32_t key = $(helper)_mixed((uint32_t) t->seed) ^ (uint32_t) (t->seed >> 32);
 
@@ -15,21 +16,21 @@ static void $(a.helper)_make_signs(const $(helper) *t, size_t layer, float *rest
     key = $(helper)_mixed(key ^ ~(uint32_t) $(own_layer)); /* no site of dropout */
     for (size_t i = 0; i < $(lsh.signs); ++i) {
         const int negative = $(helper)_mixed(key + 0x9e3779b9u * (uint32_t) i) >> 31 != 0;
-        signs[i] = t->signs == 1 ? (negative ? -1.0f : 1.0f) : own[i];
+        signs[i] = t->signs == 1 ? (negative ? -1.0f : 1.0f) : one * own[i];
     }
 }
 $(include("templates/model/blocks/hash.c", { helper = a.helper, hash = a.lsh, shape = { width = w } }))
 
-//$ local first = a.causal and "size_t first"
-/* From products of q and k to $(plural(lsh.tables, "time")) the chances that their codes agree, in place; 0 for what a row does not
-   see.$(a.causal and " Row 0 is position `first`." or "") */
-static void $(a.helper)_expect($(listed("float *score, size_t step", first, "size_t rows, size_t columns, size_t length")))
+/* From products of q and k to $(plural(lsh.tables, "time")) the chances that their codes agree, in place; 0 for what a row does not see. */
+static void $(a.helper)_expect(const $(helper)_scores *block)
 {
     const float none = $hidden(0.0f); /* else its loop is a call of memset */
+    const size_t columns = block->columns;
+    float *score = block->weights;
 
-    for (size_t row = 0; row < rows; ++row, score += step) {
+    for (size_t row = 0; row < block->rows; ++row, score += block->step) {
 //$ if a.causal then
-        const size_t end = $(a.helper)_seen(first + row, length);
+        const size_t end = $(a.helper)_seen(block->first + row, block->own);
 
 //$ end
         for (size_t k = 0; k < columns; $(advance("k", lanes))) {
@@ -37,7 +38,7 @@ static void $(a.helper)_expect($(listed("float *score, size_t step", first, "siz
             const $(isa.vector) often = $(chance)(cosine);
             $(isa.store_unaligned("score", "k", isa.mul("often", isa.broadcast(a.tables.chance.tables))));
         }
-        for (size_t k = $(a.causal and "end" or "length"); k < columns; ++k)
+        for (size_t k = $(a.causal and "end" or "block->own"); k < columns; ++k)
             score[k] = none;
     }
 }
@@ -45,11 +46,13 @@ static void $(a.helper)_expect($(listed("float *score, size_t step", first, "siz
 //$ local causal, near, pitch = a.causal, lsh.window > 0, lsh.shape.cache.pitch
 $(include("templates/model/blocks/table_attention.c", a.tables))
 
-/* y = $(plural(lsh.tables, "time")) the values v of keys k that queries q find in tables$(near and ", and by their cosines nearer than " .. lsh.window or "") in a sequence of `length`
-   tokens, of which the first `own` count. Heads of q and k lie side by side. */
-static void $(a.helper)_read_tables(const float *signs, const float *q, const float *k, const float *v, size_t v_step, size_t length,
-    size_t own, float *y, size_t y_step, float *scratch)
+/* y = $(plural(lsh.tables, "time")) the values v of keys k that queries q find in tables$(near and ", and by their cosines nearer than " .. lsh.window or "") in the sequence
+   of `block`. Heads of q and k lie side by side. */
+static void $(a.helper)_read_tables(const $(helper)_scores *block, const float *q, const float *k, const float *v, size_t v_step, float *y,
+    size_t y_step, float *scratch)
 {
+    const size_t length = block->length, own = block->own;
+    const float *signs = block->signs;
     float *z = scratch, *tables = z + $(a.z);
 //$ if causal then
     float *near_keys = tables + $(lsh.together * lsh.rows * pitch), *near_values = near_keys + $(lsh.shape.cache.rows * w);
@@ -98,40 +101,45 @@ static void $(a.helper)_turn(const float *restrict x, size_t rows, float *restri
 //$ end
 
 /* The gradients of values, added to `d`, from those of sums, dy: tables in which keys look up what queries put there$(causal and ",\n   from the last token to the first" or ""). */
-static void $(a.helper)_read_tables_back(const float *signs, const float *q, const float *k, const float *dy, size_t length, size_t own,
-    float *restrict d, float *scratch)
+static void $(a.helper)_read_tables_back(const $(helper)_scores *block, const float *q, const float *k, const float *dy, float *restrict d,
+    float *scratch)
 {
+    const size_t length = block->length;
 //$ if causal then
     float *turned_q = scratch, *turned_k = turned_q + length * $(w), *turned_dy = turned_k + length * $(w), *sums = turned_dy + length * $(w);
 
     $(a.helper)_turn(q, length, turned_q);
     $(a.helper)_turn(k, length, turned_k);
     $(a.helper)_turn(dy, length, turned_dy);
-    $(a.helper)_read_tables(signs, turned_k, turned_q, turned_dy, $(w), length, own, sums, $(w), sums + length * $(w));
+    $(a.helper)_read_tables(block, turned_k, turned_q, turned_dy, $(w), sums, $(w), sums + length * $(w));
     for (size_t row = 0; row < length; ++row)
         $(helper)_accumulate(sums + (length - 1 - row) * $(w), d + row * $(w), 0, $(w));
 //$ else
     float *sums = scratch;
 
-    $(a.helper)_read_tables(signs, k, q, dy, $(w), length, own, sums, $(w), sums + length * $(w));
+    $(a.helper)_read_tables(block, k, q, dy, $(w), sums, $(w), sums + length * $(w));
     for (size_t row = 0; row < length; ++row)
         $(helper)_accumulate(sums + row * $(w), d + row * $(w), 0, $(w));
 //$ end
 }
 
-/* Rows of a head from sums to y: the norm of tables. */
-static void $(a.helper)_shorten(const float *sums, size_t rows, float *y)
+/* Rows of a head, whose norm is that of tables. */
+static void $(a.helper)_shorten(const $(names.rows) *from, size_t rows, const $(names.rows) *to)
 {
-    for (size_t row = 0; row < rows; ++row, sums += $(a.sums_step), y += $(a.y_step)) {
+    const float *sums = from->at;
+    float *y = to->at;
+
+    for (size_t row = 0; row < rows; ++row, sums += from->step, y += to->step) {
 //$ local norm = { from = "sums", to = "y", width = w, chance = a.tables.chance, sum_of_lanes = sum_of_lanes }
 $(include("templates/model/blocks/norm_of_tables.c", norm))
     }
 }
 
 /* The way back: from sums as they were, and the gradients dy of what became of them, to those of sums, d. */
-static void $(a.helper)_shorten_back(const float *restrict sums, const float *restrict dy, size_t rows, float *restrict d)
+static void $(a.helper)_shorten_back(const float *restrict sums, size_t sums_step, const float *restrict dy, size_t dy_step, size_t rows,
+    float *restrict d)
 {
-    for (size_t row = 0; row < rows; ++row, sums += $(a.sums_step), dy += $(a.y_step), d += $(w)) {
+    for (size_t row = 0; row < rows; ++row, sums += sums_step, dy += dy_step, d += $(w)) {
         $(isa.vector) squares = $(isa.zero()), products = $(isa.zero());
 //$ over_row(w, function(at, load, store)
             const $(isa.vector) v = $(load("sums", at));
@@ -148,11 +156,12 @@ static void $(a.helper)_shorten_back(const float *restrict sums, const float *re
     }
 }
 
-/* From expected weights and the gradients of weights to those of cosines, in place of the latter. The slope of a weight is
-   taken as $(lsh.tau) / 2 times the weight, less than it is, which stays finite where q and k are alike. */
-static void $(a.helper)_expect_back(const float *restrict expected, float *restrict d, size_t step, size_t rows, size_t columns)
+/* From the expected weights of a block and the gradients of weights, d, to those of cosines, in place of the latter. The slope of a
+   weight is taken as $(lsh.tau) / 2 times the weight, less than it is, which stays finite where q and k are alike. */
+static void $(a.helper)_expect_back(const $(helper)_scores *block, const float *restrict expected, float *restrict d)
 {
     const $(isa.vector) half_tau = $(isa.broadcast(float(lsh.tau / 2)));
+    const size_t rows = block->rows, columns = block->columns, step = block->step;
 
     for (size_t row = 0; row < rows; ++row, expected += step, d += step)
         for (size_t k = 0; k < columns; $(advance("k", lanes))) {

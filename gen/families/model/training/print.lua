@@ -108,29 +108,21 @@ local function places_of_tape(p, own, values)
     return groups, function(kind, number) return by_kind[kind] and by_kind[kind][number] or number end
 end
 
--- What the attention of segment `own` takes beside the plan: how many floats apart its rows lie, and heads of q, k, v.
+-- What the attention of segment `own` takes beside the plan: how many floats apart heads of q, k, v lie, and rows of v
+-- and of the output; what C calls its layer; where gradients of its scalars are.
 local function attention_of(own, v, pitch)
     local strip = v.training.product.strip
     local a = { strip = strip, padded_width = blob.round_up(own.attention.width, strip) }
     setmetatable(a, { __index = own.attention })
-    local gradients = { d_in = own.tape.first }
-    for _, gradient in ipairs(own.tape.back.gradients) do
-        gradients[gradient.name] = gradient
-    end
-    local words = { "q", "k", "v" }
     for _, step in ipairs(own.tape.forward) do
-        for _, word in ipairs(step.op == "attend" and words or {}) do
+        for _, word in ipairs(step.op == "attend" and { "q", "k", "v" } or {}) do
             local value = step[word]
-            a[word .. "_step"], a[word .. "_head"] = pitch(value.of or value), value.head_step or own.attention.width
-            a.y_step, a.softmax_step = pitch(step.to), step.softmax and pitch(step.softmax)
-            a.sums_step = step.sums and pitch(step.sums)
+            a[word .. "_head"] = value.head_step or own.attention.width
+            a.v_step, a.y_step = pitch(step.v.of or step.v), pitch(step.to)
         end
     end
-    for _, operation in ipairs(own.tape.back.rows) do
-        for _, word in ipairs(operation.op == "attend" and words or {}) do
-            a["d" .. word .. "_step"] = pitch(gradients[operation["to_" .. word]])
-        end
-    end
+    a.layer = own.layers > 1 and "r->layer" or 0
+    a.scalars = { shape = { place = "shapes", count = 3 * a.heads }, scales = { place = "scales", count = a.heads } }
     local lsh = own.attention.lsh
     if lsh then
         a.z = 2 * lsh.padded * v.isa.lanes -- floats that hashes work in
@@ -142,14 +134,49 @@ local function attention_of(own, v, pitch)
     return a
 end
 
+-- The maps and norms of tape `own`, with the `values` that with_scope adds, as tables of the emitted code: a list of
+-- { type, name, fields: what stands in its braces }; and, by the map or the step of a norm, the name.
+local function tables_of(p, own, values)
+    local list, names = {}, {}
+    local function add(of, type, word, fields)
+        local name = p.names.model .. "_train_" .. values.word .. "_" .. word
+        list[#list + 1], names[of] = { type = type, name = name, fields = table.concat(fields, ", ") }, name
+    end
+    local function place(number) return values.place("tensor", number) end
+    local function add_map(map, word)
+        local across = p.names.macro(map.across and "TRAIN_ACROSS" or "TRAIN_PLAIN")
+        local fields = { place(map.at), map.step, across, map.inputs, map.outputs }
+        if values.uses.bias then fields[#fields + 1] = map.bias and place(map.bias) or 0 end
+        add(map, "map", word .. "_map", fields)
+    end
+    for _, step in ipairs(own.forward) do
+        if step.op == "norm" then
+            local fields = { step.width, place(step.gain) }
+            if values.uses.offsets then fields[#fields + 1] = step.offset and place(step.offset) or 0 end
+            add(step, "norm", (step.to.name:gsub("normed", "norm")), fields)
+        elseif step.op == "product" then
+            add_map(step.map, step.to.name)
+        end
+    end
+    local h = values.head
+    if h and h.at then
+        local map = { at = h.at, step = h.features, inputs = h.features, outputs = h.vocab, bias = h.bias }
+        add_map(map, "head")
+        names.head = names[map]
+    end
+    return list, names
+end
+
 -- Adds to tape `own` what templates read beside the plan: { word, of: what it computes, doc, back_doc, layers: false or
--- how many, stride, site, attention, lookup }.
-local function with_scope(p, own, pitch, values)
+-- how many, stride, site, attention, lookup }. attention_struct: the type and the variable that attention takes.
+local function with_scope(p, own, pitch, attention_struct, values)
     values.pitch = pitch
     values.site = values.site or 0
-    function values.of_layer(step) return values.layers and times("layer", step) or 0 end
+    function values.of_layer(step) return values.layers and times("r->layer", step) or 0 end
     local tape = setmetatable(values, { __index = own })
     values.places, values.place = places_of_tape(p, own, values)
+    values.tables, values.table_of = tables_of(p, own, values)
+    values.rows_type, values.attention_struct = p.names.rows, attention_struct
     function values.scope(of_part) return scope(tape, of_part) end
     return tape
 end
@@ -223,7 +250,7 @@ function print_training.api(p)
 end
 
 -- What the kernels of a LookupFFN in the blocks `own` are called with.
-local function lookup_of(own, v, gradients, pitch)
+local function lookup_of(own, v, gradients)
     local step = own.lookup
     if not step then return end
     local ffn = step.ffn
@@ -241,41 +268,88 @@ local function lookup_of(own, v, gradients, pitch)
         prepared_at = step.prepared_at,
         prepared = blob.round_up(trained.prepared, 16),
         tile = trained.tile,
-        slots = trained.slots,
-        z = trained.z,
         sums = trained.sums.floats,
-        x_step = pitch(step.from),
-        y_step = pitch(step.to),
+        struct = { type = trained.names.tokens, name = "tokens" },
+        fields = {
+            { name = "z", cast = "" },
+            { name = "code", cast = "(uint16_t *) (void *) " },
+            { name = "score", cast = "" },
+            { name = "slope", cast = "", back = true },
+        },
         pitch = step.tensors.tables.pitch,
         listed_at = step.tensors.tables.at - gradients,
     }
 end
 
--- Which functions on rows the operations of the tapes and the head call: compilers warn of others.
-local function uses_of(tapes, head)
+-- The fields of attention: { type, name, doc }; rows: the type of rows. has: what the attention of some block has.
+local function attention_fields(rows, has)
+    local list = {}
+    local function add(type, name, doc) list[#list + 1] = { type = type, name = name, doc = doc } end
+    local pointer = "const " .. rows .. " *"
+    add(pointer, "q, *k, *v, *y", "rows of heads, and what becomes of them")
+    if has.softmax then add(pointer, "softmax", "the largest score and 1 / total of each head") end
+    if has.sums then add(pointer, "sums", "of rows of tables, before their norm") end
+    if has.scales then add("const float *", "scales", "factors of scores of each head") end
+    if has.shape then add("const float *", "shape", "alpha, beta and gamma of each head") end
+    add(pointer, "dy, *dq, *dk, *dv", "gradients, on the way back")
+    return list
+end
+
+-- Likewise those of scores that only some attention needs.
+local function scores_fields(rows, has)
+    local list = {}
+    local function add(type, name, doc) list[#list + 1] = { type = type, name = name, doc = doc } end
+    if has.softmax then add(rows .. " ", "softmax", "the largest score and 1 / total of each row") end
+    if has.sums then add("float *", "signs", "of the hashes of tables") end
+    if has.shape then
+        add("const float *", "shape", "alpha, beta and gamma, on the way back")
+        add("float ", "along", "the gradient of beta, added to on the way back")
+    end
+    return list
+end
+
+-- Which functions on rows the operations of the tapes and the head of training `t` call, as compilers warn of others;
+-- and which fields structs have.
+local function uses_of(p, t, tapes, helper)
+    local head, has = t.head, {}
     local uses = { bias = head.bias ~= nil, sums = head.bias ~= nil, add = false, columns = false, tables = false }
     for _, tape in ipairs(tapes) do
         for _, step in ipairs(tape.forward) do
             if step.op == "product" and step.map.bias then
                 uses.bias, uses.sums = true, true
             end
-            if step.shape or step.scales then uses.sums = true end
-            if step.sums then uses.tables = true end
+            if step.op == "norm" then
+                uses.norms, uses.offsets = true, uses.offsets or step.offset ~= nil
+            end
+            if step.op == "attend" then
+                for _, word in ipairs { "softmax", "sums", "scales", "shape" } do
+                    has[word] = has[word] or step[word] ~= nil
+                end
+            end
             if step.op == "add" or step.op == "columns" then uses[step.op] = true end
         end
         for _, operation in ipairs(tape.back.rows) do
             if operation.op == "sum" then uses.add = true end
         end
     end
+    for _, segment in ipairs(t.segments) do
+        uses.layers = uses.layers or segment.layers > 1
+    end
+    uses.scalars, uses.tables = has.scales or has.shape or false, has.sums
+    uses.sums = uses.sums or uses.scalars
+    local rows = p.names.rows
+    uses.attention = { type = helper .. "_attention", name = "attention", fields = attention_fields(rows, has) }
+    uses.scores = scores_fields(rows, has)
     return uses
 end
 
 -- The tapes as templates read them, in the order of a forward pass; pitch: of pitches_of.
-local function tapes_of(p, v, pitch)
+local function tapes_of(p, v, pitch, uses)
     local t = p.training
     local list = {
-        with_scope(p, t.embedding, pitch, {
+        with_scope(p, t.embedding, pitch, uses.attention, {
             word = "embedding",
+            uses = uses,
             layers = false,
             doc = "From ids to the input of the first block",
             back_doc = "The gradients of values up to the embeddings",
@@ -283,26 +357,42 @@ local function tapes_of(p, v, pitch)
         }),
     }
     for _, own in ipairs(t.segments) do
-        list[#list + 1] = with_scope(p, own.tape, pitch, {
+        list[#list + 1] = with_scope(p, own.tape, pitch, uses.attention, {
             word = own.word,
+            uses = uses,
             layers = own.layers > 1 and own.layers,
             stride = own.stride,
             site = own.site,
             attention = attention_of(own, v, pitch),
-            lookup = lookup_of(own, v, t.gradients, pitch),
+            lookup = lookup_of(own, v, t.gradients),
             doc = "A block",
             back_doc = "The gradient of a block's input from that of its output",
             of = (t.segments[2] and own.word or "blocks") .. (own.layers > 1 and ", the first one." or "."),
         })
     end
-    list[#list + 1] = with_scope(p, t.output, pitch, {
+    list[#list + 1] = with_scope(p, t.output, pitch, uses.attention, {
         word = "output",
+        uses = uses,
         head = t.head,
         layers = false,
         doc = "From the last block to what the head reads",
         back_doc = "The gradient of the last block's output",
         of = "what stands behind the blocks.",
     })
+    return list
+end
+
+-- The turns of a backward pass, with what C calls the number of the buffer that has the gradient of a layer's output,
+-- and of that for its input.
+local function turns_of(t)
+    local list = {}
+    for i, turn in ipairs(t.turns) do
+        local words = { even = "r->layer % 2", odd = "(r->layer + 1) % 2" }
+        if (turn.from + turn.layers) % 2 == 0 then
+            words.even, words.odd = words.odd, words.even
+        end
+        list[i] = setmetatable(words, { __index = turn })
+    end
     return list
 end
 
@@ -360,10 +450,12 @@ function print_training.files(p, v)
         own[#own + 1] = segment.tape
     end
     local pitches, pitch = pitches_of(p, own, head)
-    local tapes = tapes_of(p, v, pitch)
+    local uses = uses_of(p, t, own, helper)
+    local tapes = tapes_of(p, v, pitch, uses)
     local output = tapes[#tapes]
     local norms, norm_name = norms_of(tapes)
     local steps = { features_pitch = pitch(head.row), pitch = head.logits and pitch(head.logits) }
+    steps.map = output.table_of.head
     local places, sizes, looked = places_of(p)
     local fixed = math.max(product.floats, scratch.fixed, blob.round_up(looked.bytes // 4, 16))
     local scratch_floats, scratch_each = macro "TRAIN_SCRATCH_FLOATS", macro "TRAIN_SCRATCH_EACH"
@@ -380,7 +472,7 @@ function print_training.files(p, v)
         norms = norms,
         norm_name = norm_name,
         activations = activations_of(tapes, helper),
-        uses = uses_of(tapes, t.head),
+        uses = uses,
         tapes = tapes,
         head = setmetatable(steps, { __index = t.head }),
         embed = setmetatable({ width = embed.to.width, pitch = pitch(embed.to) }, { __index = embed }),
@@ -395,7 +487,7 @@ function print_training.files(p, v)
                 times(scratch_each, "((length + 63) / 64 * 64)"),
                 times(looked.each, "all")
             ),
-            turns = t.turns,
+            turns = turns_of(t),
             pitches = pitches,
             sizes = sizes,
         },

@@ -3,76 +3,108 @@ local expression = require "gen.isa.expression"
 
 local sum, times = expression.sum, expression.times
 
--- The names in a function that runs operations of `tape`: pointers, which the list `pointers` has in the order of their
--- first use. of_part: the function is for the rows of a part; those of all parts are c.all and c.all_gradient. c.to has
--- the same for what is written. takes_output: whether the function reads the gradient of the tape's last value.
---   rows, gradient_rows    where they are, and how many floats apart
---   sequence, gradient_at  where those of the sequence that begins at row `at` are
---   gradient_of_view       where the gradient has the columns of a view
+-- The names in a function that runs operations of `tape`: variables, which the list `variables` has in the order of
+-- their first use, { type, name, at; step: of rows }. of_part: rows are those of a part; those of all parts are c.all
+-- and c.all_gradient. takes_output: whether the function reads the gradient of the tape's last value.
+--   rows, gradient         rows of a value, and of a gradient
+--   gradient_of_view       those of the columns of a view
+--   attention, lookup      the fields of what these operations take: { name, value }
 return function(tape, of_part)
-    local scoped, declared, gradients = { pointers = {}, takes_output = false }, {}, {}
+    local c, declared, gradients = { variables = {}, takes_output = false }, {}, {}
     for _, gradient in ipairs(tape.back.gradients) do
         gradients[gradient.name] = gradient
     end
     gradients.d_out, gradients.d_in = tape.last, tape.first
-    local of_layer = tape.layers and tape.of_layer(tape.place("layer", tape.stride)) or 0
-    local function declare(name, written, ...)
+    local of_layer = tape.of_layer(tape.place("layer", tape.stride))
+    local function declare(type, name, at, step)
         if not declared[name] then
-            declared[name] = { type = "const float", name = name, at = sum(...) }
-            table.insert(scoped.pointers, declared[name])
+            declared[name] = true
+            table.insert(c.variables, { type = type, name = name, at = at, step = step })
         end
-        if written then declared[name].type = "float" end
         return name
     end
-    local function pointer(base, written, name, of, own)
-        local place = times(tape.place(base == "kept" and "value" or "gradient", of.at), "r->all")
-        if own then return declare(name, written, base, place, times("r->first", tape.pitch(of))) end
-        return declare((of_part and "all_" or "") .. name, written, base, place)
+    local function declare_rows(name, at, step) return declare("const " .. tape.rows_type .. " ", name, at, step) end
+    -- Rows of all tokens, whose place is `at`, or those of the part.
+    local function rows(name, at, step, own)
+        if own then return declare_rows(name, sum(at, times("r->first", step)), step) end
+        return declare_rows((of_part and "all_" or "") .. name, at, step)
     end
-    local function value(of, written, own)
-        local held = of.of or of
+    local function view(name, of, own_name)
+        return declare_rows(own_name, sum(name .. ".at", tape.place("view", of.at)), name .. ".step")
+    end
+    local function value(of, own)
+        if of.of then return view(value(of.of, own), of, of.name) end
         local at = sum(tape.place("kept", tape.at), tape.of_layer(tape.place("kept_layer", tape.region)))
-        declare("kept", written, "r->memory", "r->kept_at", times(at, "r->all"))
-        return sum(pointer("kept", written, held.name, held, own), of.of and tape.place("view", of.at) or 0)
+        declare("float *", "kept", sum("r->memory", "r->kept_at", times(at, "r->all")))
+        return rows(of.name, sum("kept", times(tape.place("value", of.at), "r->all")), tape.pitch(of), own)
     end
-    local function gradient(name, written, own)
-        if name ~= "d_out" and name ~= "d_in" then
-            return pointer("r->memory + r->arena_at", written, name, gradients[name], own)
-        elseif not own then
-            scoped.takes_output = scoped.takes_output or name == "d_out"
-            return name
+    local function gradient(name, own)
+        local of = gradients[name]
+        c.takes_output = c.takes_output or name == "d_out"
+        if name == "d_out" or name == "d_in" then
+            local place = times(own and "r->first" or 0, tape.pitch(of))
+            return declare_rows((own and "own_" or "all_") .. name, sum(name, place), tape.pitch(of))
         end
-        return declare("own_" .. name, written, name, times("r->first", tape.pitch(gradients[name])))
+        local at = sum("r->memory", "r->arena_at", times(tape.place("gradient", of.at), "r->all"))
+        return rows(name, at, tape.pitch(of), own)
     end
-    local function add_access(c, written)
-        function c.value(of) return value(of, written, of_part) end
-        function c.all(of) return value(of, written, false) end
-        function c.pitch(of) return tape.pitch(of.of or of) end
-        function c.rows(of) return c.value(of) .. ", " .. c.pitch(of) end
-        function c.sequence(of) return sum(c.value(of), times("at", c.pitch(of))) end
-        function c.gradient(name) return gradient(name, written, of_part) end
-        function c.all_gradient(name) return gradient(name, written, false) end
-        function c.gradient_pitch(name) return tape.pitch(gradients[name]) end
-        function c.gradient_rows(name) return c.gradient(name) .. ", " .. c.gradient_pitch(name) end
-        function c.gradient_of_view(name, of)
-            return sum(c.gradient(name), of and of.of and tape.place("view", of.at) or 0)
-        end
-        function c.gradient_at(name, of)
-            return sum(c.gradient_of_view(name, of), times("at", c.gradient_pitch(name)))
-        end
-        return c
+    function c.rows(of) return value(of, of_part) end
+    function c.all(of) return value(of, false) end
+    function c.gradient(name) return gradient(name, of_part) end
+    function c.all_gradient(name) return gradient(name, false) end
+    function c.gradient_of_view(name, of)
+        return of.of and view(c.gradient(name), of, "d_" .. of.name) or c.gradient(name)
     end
-    local c = add_access(scoped, false)
-    c.to = add_access({}, true)
-    function c.weights(place)
-        return sum(declare("weights", false, "r->t->parameters", of_layer), tape.place("tensor", place))
-    end
-    function c.sums(place, ...)
-        return sum(declare("gradients", true, "r->t->gradients", of_layer), tape.place("tensor", place), ...)
-    end
+    function c.weights() return declare("const float *", "weights", sum("r->t->parameters", of_layer)) end
+    function c.sums() return declare("float *", "gradients", sum("r->t->gradients", of_layer)) end
     function c.site(number)
         local text = sum(number + tape.site, tape.of_layer(tape.sites))
         return math.type(text) and text or expression.cast("uint32_t", text)
+    end
+    -- Gradients of `word` of each sequence, and how many each has.
+    function c.scalars(word)
+        local one = tape.attention.scalars[word]
+        return "&" .. declare_rows("of_" .. word, sum("r->memory", "r->" .. one.place .. "_at"), one.count)
+    end
+    local function fields(struct, list)
+        declare(struct.type .. " ", struct.name)
+        return list
+    end
+    function c.attention(step, o)
+        local list = {}
+        local function add(name, of) list[#list + 1] = { name = name, value = of } end
+        for _, word in ipairs { "q", "k", "v" } do
+            add(word, "&" .. c.rows(step[word]))
+        end
+        if not o then add("y", "&" .. c.rows(step.to)) end
+        for _, word in ipairs { "softmax", "sums" } do
+            if step[word] then add(word, "&" .. c.rows(step[word])) end
+        end
+        for _, word in ipairs { "scales", "shape" } do
+            if step[word] then add(word, sum(c.weights(), tape.place("tensor", step[word]))) end
+        end
+        if o then
+            add("dy", "&" .. c.gradient(o.from))
+            for _, word in ipairs { "q", "k", "v" } do
+                add("d" .. word, "&" .. c.gradient_of_view(o["to_" .. word], step[word]))
+            end
+        end
+        return fields(tape.attention_struct, list)
+    end
+    function c.lookup(step, o)
+        local list = { { name = "x", value = c.all(step.from) .. ".at" } }
+        for _, field in ipairs(tape.lookup.fields) do
+            if not field.back or o then
+                list[#list + 1] = { name = field.name, value = field.cast .. c.all(step[field.name]) .. ".at" }
+            end
+        end
+        if o then
+            list[#list + 1] = { name = "dy", value = c.all_gradient(o.from) .. ".at" }
+            list[#list + 1] = { name = "dx", value = c.all_gradient(o.to) .. ".at" }
+        else
+            list[#list + 1] = { name = "y", value = c.all(step.to) .. ".at" }
+        end
+        return fields(tape.lookup.struct, list)
     end
     return c
 end

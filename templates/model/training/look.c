@@ -1,0 +1,3 @@
+//$ takes helper, tape, look, fields
+    tokens.$(field.name) = $(field.value); //$ for _, field in ipairs(fields)
+    $(helper)_$(tape.word)_$(look)(r, &tokens);
