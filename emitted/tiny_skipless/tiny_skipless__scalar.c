@@ -566,6 +566,7 @@ static inline void tiny_skipless_softmax(float *restrict score, float *restrict 
 
 /* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile: no more than
    a tile of scores is held.
+   layer    nothing of it is read here
    kept     keys [tiles][16][32], values [positions][16]
    span     the tokens of the queries; each attends to positions up to its own
    a        queries [queries][2][16], scaled, rotated; sums [queries][2][16]: the results; scores [queries][2][32],
@@ -651,6 +652,17 @@ static inline float tiny_skipless_silu(float x)
     return x * share;
 }
 
+/* y = x, row by row of 64. */
+static void tiny_skipless_copy_64(const float *restrict x, size_t x_step, float *restrict y, size_t y_step, size_t rows)
+{
+    const float one = tiny_skipless_hidden(1.0f); /* else its loop is a call of memcpy */
+
+    for (size_t row = 0; row < rows; ++row, x += x_step, y += y_step) {
+        for (size_t i = 0; i < 64; ++i)
+            y[i] = one * x[i];
+    }
+}
+
 /* hidden = activation(gate) hidden, row by row. */
 static void tiny_skipless_blocks_activate(const tiny_skipless_buffers *b, size_t tokens)
 {
@@ -668,10 +680,10 @@ static void tiny_skipless_blocks_activate(const tiny_skipless_buffers *b, size_t
 }
 
 /* One head of a query or key, its elements i and i + 8 rotated by the angles of its position, times `factor`. */
-static void tiny_skipless_blocks_rotate(const float *restrict from, const float *restrict cosine,
+static void tiny_skipless_rotate_16(const float *restrict from, const float *restrict cosine,
     const float *restrict sine, float factor, float *restrict to)
 {
-    for (size_t i = 0; i < TINY_SKIPLESS_ROPE_PAIRS; ++i) {
+    for (size_t i = 0; i < 8; ++i) {
         const float a = factor * from[i], b = factor * from[i + 8];
         to[i] = a * cosine[i] - b * sine[i];
         to[i + 8] = b * cosine[i] + a * sine[i];
@@ -778,16 +790,19 @@ static void tiny_skipless_blocks_append(const tiny_skipless_layer *layer, const 
         const float *cosine = layer->cosines + position * TINY_SKIPLESS_ROPE_PAIRS;
         const float *sine = layer->sines + position * TINY_SKIPLESS_ROPE_PAIRS;
         for (size_t head = 0; head < 2; ++head) {
-            float *key = keys + head * TINY_SKIPLESS_KEYS_HEAD
-                + position / TINY_SKIPLESS_TILE_POSITIONS * TINY_SKIPLESS_KEY_TILE
+            const float *head_k = token_k + head * 16, *head_v = token_v + head * 16;
+            float *head_keys = keys + head * TINY_SKIPLESS_KEYS_HEAD,
+                *head_values = values + head * TINY_SKIPLESS_VALUES_HEAD;
+
+            float *value = head_values + position * TINY_SKIPLESS_VALUE_PITCH;
+            float turned_k[16];
+            tiny_skipless_rotate_16(head_k, cosine, sine, one, turned_k);
+            float *key = head_keys + position / TINY_SKIPLESS_TILE_POSITIONS * TINY_SKIPLESS_KEY_TILE
                 + position % TINY_SKIPLESS_TILE_POSITIONS;
-            float *value = values + head * TINY_SKIPLESS_VALUES_HEAD + position * TINY_SKIPLESS_VALUE_PITCH;
-            float all[16];
-            tiny_skipless_blocks_rotate(token_k + head * 16, cosine, sine, one, all);
             for (size_t i = 0; i < 16; ++i)
-                key[i * TINY_SKIPLESS_TILE_POSITIONS] = all[i];
+                key[i * TINY_SKIPLESS_TILE_POSITIONS] = turned_k[i];
             for (size_t i = 0; i < 16; ++i)
-                value[i] = one * token_v[head * 16 + i];
+                value[i] = one * head_v[i];
         }
     }
 }
@@ -815,7 +830,7 @@ static void tiny_skipless_blocks_attend(const tiny_skipless_layer *layer, const 
                 for (size_t row = 0; row < 2; ++row) {
                     const float *from = q + (token + own) * q_step + (head * 2 + row) * 16;
                     float *to = a->queries + (own * 2 + row) * 16;
-                    tiny_skipless_blocks_rotate(from, cosine, sine, 0.25f, to);
+                    tiny_skipless_rotate_16(from, cosine, sine, 0.25f, to);
                 }
             }
 
@@ -830,18 +845,6 @@ static void tiny_skipless_blocks_attend(const tiny_skipless_layer *layer, const 
                     out[i] = one * a->sums[row * TINY_SKIPLESS_VALUE_PITCH + i];
             }
         }
-    }
-}
-
-/* y = x, row by row of 64. */
-static void tiny_skipless_blocks_copy_64(const float *restrict x, size_t x_step, float *restrict y, size_t y_step,
-    size_t rows)
-{
-    const float one = tiny_skipless_hidden(1.0f); /* else its loop is a call of memcpy */
-
-    for (size_t row = 0; row < rows; ++row, x += x_step, y += y_step) {
-        for (size_t i = 0; i < 64; ++i)
-            y[i] = one * x[i];
     }
 }
 
@@ -887,15 +890,17 @@ static void tiny_skipless_blocks_block(const tiny_skipless_call *call, size_t la
         const size_t count = next - at;
 
         tiny_skipless_blocks_chunk_at(call, at, scratch, &b, &a);
-        tiny_skipless_blocks_copy_64(b.in.at, b.in.step, b.rows.at, b.rows.step, count);
+        tiny_skipless_copy_64(b.in.at, b.in.step, b.rows.at, b.rows.step, count);
         /* K: 64 inputs, 32 outputs */
         tiny_skipless_product_f32__scalar(&own.k, &b.rows, &b.k, count);
         /* V: 64 inputs, 32 outputs */
         tiny_skipless_product_f32__scalar(&own.v, &b.rows, &b.v, count);
-        for (tiny_skipless_blocks_no_span(&span); tiny_skipless_blocks_next_span(call, at, count, &span);)
+        for (tiny_skipless_blocks_no_span(&span); tiny_skipless_blocks_next_span(call, at, count, &span);) {
             tiny_skipless_blocks_append(&own, &a, &span, &cache);
-        for (tiny_skipless_blocks_no_span(&span); tiny_skipless_blocks_next_span(call, at, count, &span);)
+        }
+        for (tiny_skipless_blocks_no_span(&span); tiny_skipless_blocks_next_span(call, at, count, &span);) {
             tiny_skipless_blocks_attend(&own, &a, &span, &cache);
+        }
         /* G: 64 inputs, 160 outputs */
         tiny_skipless_product_f32__scalar(&own.g, &b.mixed, &b.gate, count);
         /* M: 64 inputs, 160 outputs */
@@ -903,7 +908,7 @@ static void tiny_skipless_blocks_block(const tiny_skipless_call *call, size_t la
         tiny_skipless_blocks_activate(&b, count);
         /* O: 160 inputs, 64 outputs */
         tiny_skipless_product_f32__scalar(&own.o, &b.hidden, &b.out, count);
-        tiny_skipless_blocks_copy_64(b.out.at, b.out.step, call->y.at + at * call->y.step, call->y.step, count);
+        tiny_skipless_copy_64(b.out.at, b.out.step, call->y.at + at * call->y.step, call->y.step, count);
     }
 }
 

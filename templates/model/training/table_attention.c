@@ -44,6 +44,24 @@ static void $(a.helper)_expect(const $(helper)_scores *block)
 }
 
 //$ local causal, near, pitch = a.causal, lsh.window > 0, lsh.shape.cache.pitch
+
+/* What tables keep of a head. */
+typedef struct $(a.helper)_cache {
+//$ for _, part in ipairs(lsh.shape.cache.parts) do
+    $(causal and "" or "const ")$(part.storage) *$(part.name); //$ if part.read
+//$ end
+} $(a.helper)_cache;
+
+/* What attention by tables reads, works in and writes. */
+typedef struct $(a.helper)_attention {
+    struct {
+        const float *at;
+        size_t step;
+    } q$(causal and (near and ", k, v" or ", v") or "");
+    $(names.rows) y;
+    const uint16_t *q_codes$(causal and ", *k_codes" or "");
+    float *table; //$ if not causal
+} $(a.helper)_attention;
 $(include("templates/model/blocks/table_attention.c", a.tables))
 
 /* y = $(plural(lsh.tables, "time")) the values v of keys k that queries q find in tables$(near and ", and by their cosines nearer than " .. lsh.window or "") in the sequence
@@ -53,6 +71,9 @@ static void $(a.helper)_read_tables(const $(helper)_scores *block, const float *
 {
     const size_t length = block->length, own = block->own;
     const float *signs = block->signs;
+    $(a.helper)_attention work;
+    $(a.helper)_cache kept;
+    $(names.span) span;
     float *z = scratch, *tables = z + $(a.z);
 //$ if causal then
     float *near_keys = tables + $(lsh.together * lsh.rows * pitch), *near_values = near_keys + $(lsh.shape.cache.rows * w);
@@ -75,18 +96,31 @@ static void $(a.helper)_read_tables(const $(helper)_scores *block, const float *
         for (size_t i = 0; i < $(w); ++i)
             y[token * y_step + i] = none;
 //$ end
-//$ local given = listed(
-//$     near and "q, " .. w,
-//$     "q_code",
-//$     causal and near and "k, " .. w,
-//$     causal and "v, v_step, k_code",
-//$     causal and near and "near_keys, near_values, ring_codes",
-//$     causal and "tables" or (near and "k, " or "") .. "values, k_code",
-//$     (causal or near) and "0",
-//$     causal and "length" or "own, own",
-//$     "y, y_step" .. (causal and "" or ", tables")
-//$ )
-    $(a.tables.symbol)($(given));
+    work.q.at = q;
+    work.q.step = $(w);
+    work.q_codes = q_code;
+//$ if causal then
+    work.k.at = k; //$ if near
+    work.k.step = $(w); //$ if near
+    work.v.at = v;
+    work.v.step = v_step;
+    work.k_codes = k_code;
+    kept.keys = near_keys; //$ if near
+    kept.values = near_values; //$ if near
+    kept.codes = ring_codes; //$ if near
+    kept.tables = tables;
+//$ else
+    work.table = tables;
+    kept.keys = k; //$ if near
+    kept.values = values;
+    kept.codes = k_code;
+//$ end
+    work.y.at = y;
+    work.y.step = y_step;
+    span.first = 0;
+    span.count = $(causal and "length" or "own");
+    span.tokens = $(causal and "length" or "own");
+    $(a.tables.symbol)(&kept, &span, &work);
 }
 //$ if causal then
 

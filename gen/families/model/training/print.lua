@@ -110,7 +110,7 @@ end
 
 -- What the attention of segment `own` takes beside the plan: how many floats apart heads of q, k, v lie, and rows of v
 -- and of the output; what C calls its layer; where gradients of its scalars are.
-local function attention_of(own, v, pitch)
+local function attention_of(own, v, pitch, names)
     local strip = v.training.product.strip
     local a = { strip = strip, padded_width = blob.round_up(own.attention.width, strip) }
     setmetatable(a, { __index = own.attention })
@@ -129,7 +129,12 @@ local function attention_of(own, v, pitch)
         local constants = { VALUE_PITCH = lsh.shape.cache.pitch, CODE_PITCH = lsh.code_pitch }
         a.tables = print_run.of_tables(lsh.shape, { sparse = lsh.sparse })
         a.tables.prologue, a.tables.symbol, a.tables.helper = {}, a.helper .. "_sums_of_tables", a.helper
-        a.tables.shape, a.tables.names = lsh.shape, { constant = function(name) return constants[name] end }
+        a.tables.shape = lsh.shape
+        a.tables.names = {
+            span = names.span,
+            constant = function(name) return constants[name] end,
+            type = function(word) return a.helper .. "_" .. word end,
+        }
     end
     return a
 end
@@ -363,7 +368,7 @@ local function tapes_of(p, v, pitch, uses)
             layers = own.layers > 1 and own.layers,
             stride = own.stride,
             site = own.site,
-            attention = attention_of(own, v, pitch),
+            attention = attention_of(own, v, pitch, p.names),
             lookup = lookup_of(own, v, t.gradients),
             doc = "A block",
             back_doc = "The gradient of a block's input from that of its output",
