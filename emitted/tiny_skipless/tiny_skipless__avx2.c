@@ -13,8 +13,9 @@
 
 /* 16 outputs of 6 tokens, a strip of a panel: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_6(const float *restrict x, size_t x_step, const float *restrict w,
-    size_t inputs, float *restrict y, size_t y_step, int first, __m256 zero)
+    size_t inputs, float *restrict y, size_t y_step, int first)
 {
+    const __m256 zero = _mm256_set1_ps(tiny_skipless_hidden(0.0f)); /* else a loop around it is a call of memset */
     __m256 y0_0 = first ? zero : _mm256_loadu_ps(y);
     __m256 y0_1 = first ? zero : _mm256_loadu_ps(y + 8);
     __m256 y1_0 = first ? zero : _mm256_loadu_ps(y + y_step);
@@ -68,8 +69,9 @@ static inline void tiny_skipless_product_of_6(const float *restrict x, size_t x_
 
 /* 16 outputs of 2 tokens, a strip of a panel: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_2(const float *restrict x, size_t x_step, const float *restrict w,
-    size_t inputs, float *restrict y, size_t y_step, int first, __m256 zero)
+    size_t inputs, float *restrict y, size_t y_step, int first)
 {
+    const __m256 zero = _mm256_set1_ps(tiny_skipless_hidden(0.0f)); /* else a loop around it is a call of memset */
     __m256 y0_0 = first ? zero : _mm256_loadu_ps(y);
     __m256 y0_1 = first ? zero : _mm256_loadu_ps(y + 8);
     __m256 y1_0 = first ? zero : _mm256_loadu_ps(y + y_step);
@@ -95,8 +97,9 @@ static inline void tiny_skipless_product_of_2(const float *restrict x, size_t x_
 
 /* 16 outputs of a token, a strip of a panel: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_1(const float *restrict x, const float *restrict w, size_t inputs,
-    float *restrict y, int first, __m256 zero)
+    float *restrict y, int first)
 {
+    const __m256 zero = _mm256_set1_ps(tiny_skipless_hidden(0.0f)); /* else a loop around it is a call of memset */
     __m256 y0_0 = first ? zero : _mm256_loadu_ps(y);
     __m256 y0_1 = first ? zero : _mm256_loadu_ps(y + 8);
 
@@ -191,9 +194,9 @@ static inline void tiny_skipless_product_alone(const float *restrict x, const fl
 }
 
 /* A dense product for some tokens: y = W x + bias.
-   x      rows of inputs
-   map    weights are [panels][inputs][32 outputs]
-   y      rows of panels * 32 floats
+   x_rows  rows of inputs
+   map     weights are [panels][inputs][32 outputs]
+   y_rows  rows of panels * 32 floats
    Nothing may overlap; any float alignment. Cannot fail. */
 void tiny_skipless_product_f32__avx2(const tiny_skipless_matrix_f32 *map, const tiny_skipless_rows *x_rows,
     const tiny_skipless_rows *y_rows, size_t tokens)
@@ -218,15 +221,18 @@ void tiny_skipless_product_f32__avx2(const tiny_skipless_matrix_f32 *map, const 
             for (size_t output = 0; output < panels * 32; output += 16) {
                 const float *strip = w + (output / 32 * inputs + k) * 32 + output % 32;
                 size_t token = 0;
-                for (; token + 6 <= tokens; token += 6)
+                for (; token + 6 <= tokens; token += 6) {
                     tiny_skipless_product_of_6(x + token * x_step + k, x_step, strip, depth,
-                        y + token * y_step + output, y_step, k == 0, zero);
-                for (; token + 2 <= tokens; token += 2)
+                        y + token * y_step + output, y_step, k == 0);
+                }
+                for (; token + 2 <= tokens; token += 2) {
                     tiny_skipless_product_of_2(x + token * x_step + k, x_step, strip, depth,
-                        y + token * y_step + output, y_step, k == 0, zero);
-                for (; token < tokens; ++token)
+                        y + token * y_step + output, y_step, k == 0);
+                }
+                for (; token < tokens; ++token) {
                     tiny_skipless_product_of_1(x + token * x_step + k, strip, depth, y + token * y_step + output,
-                        k == 0, zero);
+                        k == 0);
+                }
             }
         }
     }

@@ -7,8 +7,9 @@
 
 /* 8 outputs of a token, a strip of a panel: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_1(const float *restrict x, const float *restrict w, size_t inputs,
-    float *restrict y, int first, float zero)
+    float *restrict y, int first)
 {
+    const float zero = tiny_skipless_hidden(0.0f); /* else a loop around it is a call of memset */
     float y0_0 = first ? zero : y[0];
     float y0_1 = first ? zero : y[1];
     float y0_2 = first ? zero : y[2];
@@ -77,9 +78,9 @@ static inline void tiny_skipless_product_alone(const float *restrict x, const fl
 }
 
 /* A dense product for some tokens: y = W x + bias.
-   x      rows of inputs
-   map    weights are [panels][inputs][32 outputs]
-   y      rows of panels * 32 floats
+   x_rows  rows of inputs
+   map     weights are [panels][inputs][32 outputs]
+   y_rows  rows of panels * 32 floats
    Nothing may overlap; any float alignment. Cannot fail. */
 void tiny_skipless_product_f32__scalar(const tiny_skipless_matrix_f32 *map, const tiny_skipless_rows *x_rows,
     const tiny_skipless_rows *y_rows, size_t tokens)
@@ -101,9 +102,10 @@ void tiny_skipless_product_f32__scalar(const tiny_skipless_matrix_f32 *map, cons
             for (size_t output = 0; output < panels * 32; output += 8) {
                 const float *strip = w + (output / 32 * inputs + k) * 32 + output % 32;
                 size_t token = 0;
-                for (; token < tokens; ++token)
+                for (; token < tokens; ++token) {
                     tiny_skipless_product_of_1(x + token * x_step + k, strip, depth, y + token * y_step + output,
-                        k == 0, zero);
+                        k == 0);
+                }
             }
         }
     }

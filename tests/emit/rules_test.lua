@@ -100,11 +100,7 @@ local exceptions = {
     comment = { -- rows for some of the parameters alone
         ["templates/lookup/training/prepare.c"] = "common",
         ["templates/lookup/training/rows.c"] = "common",
-        ["templates/model/blocks/attention.c"] = "common",
-        ["templates/model/blocks/blocks.c"] = "common",
-        ["templates/model/blocks/table_attention.c"] = "common",
         ["templates/model/training/model.h"] = "common",
-        ["templates/model/training/step.c"] = "common",
     },
     idle = { -- loops that models of one row, head or bit turn once
         ["templates/lookup/lanes/load_tokens.c"] = "common",
@@ -131,20 +127,9 @@ local exceptions = {
         ["templates/model/training/step.c"] = "common",
     },
     parameters = { -- drivers and kernels wait for structs
-        ["templates/bundle/runtime.h"] = "common",
         ["templates/lookup/shared/bh4.c"] = "common",
         ["templates/lookup/shared/dense.c"] = "common",
         ["templates/lookup/shared/gather.c"] = "common",
-        ["templates/lookup/training/project.c"] = "common",
-        ["templates/lookup/training/rows.c"] = "common",
-        ["templates/model/blocks/attention.c"] = "common",
-        ["templates/model/blocks/blocks.c"] = "common",
-        ["templates/model/blocks/product.c"] = "common",
-        ["templates/model/blocks/product_group_words.c"] = "common",
-        ["templates/model/blocks/product_words.c"] = "common",
-        ["templates/model/blocks/table_attention.c"] = "common",
-        ["templates/model/training/model.h"] = "common",
-        ["templates/model/training/step.c"] = "common",
     },
     twice = { -- runs of blocks, and kernels for few and for many tokens, have their functions apiece
         ["templates/lookup/integer/gather.c"] = "common",

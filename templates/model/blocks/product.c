@@ -26,6 +26,7 @@ static inline void $(helper)_unpack(const $(type.storage) *restrict w, size_t in
     }
 }
 //$ end
+$(include("templates/model/blocks/ahead.c")) //$ if product.several and product.next
 //$ for at, tokens in ipairs(product.several and product.tokens or {}) do
 //$ local next = at == 1 and product.next -- not beside a rest of the tokens
 
@@ -34,8 +35,11 @@ static inline void $(helper)_unpack(const $(type.storage) *restrict w, size_t in
 static inline void $(helper)_of_$(tokens)(const float *restrict x,
     $(tokens > 1 and "size_t x_step, " or "")const $(product.unpacks and "float" or type.storage) *restrict w,
     size_t inputs,
-    float *restrict y, $(tokens > 1 and "size_t y_step, " or "")int first, $(isa.vector) zero$(next and ", uintptr_t next, size_t step" or ""))
+    float *restrict y, $(tokens > 1 and "size_t y_step, " or "")int first$(next and ", const " .. helper .. "_ahead *ahead" or ""))
 {
+    const $(isa.vector) zero = $(isa.broadcast("$hidden(0.0f)")); /* else a loop around it is a call of memset */
+    const uintptr_t next = ahead->next; //$ if next
+    const size_t step = ahead->step; //$ if next
 //$ for t = 0, tokens - 1 do
 //$ for n = 0, product.strip_vectors - 1 do
     $(isa.vector) $(accumulator(t, n)) = first ? zero : $(isa.load_unaligned("y", sum(times(t, "y_step"), n * lanes)));
@@ -132,15 +136,15 @@ static inline void $(helper)_alone(const float *restrict x, const $(type.storage
 //$ end
 
 /* A dense product for some tokens: y = W x + bias.
-   x      rows of inputs
+   x_rows  rows of inputs
 //$ if groups then
-   map    weights are [panels][groups of $(groups.inputs) inputs][$(groups.words)]: $(groups.scales_text), then
-          [$(groups.inputs // groups.of_word)][$(panel)] words of $(groups.of_word) weights of an output, $(groups.bits) bits each: $(groups.weights_text)
+   map     weights are [panels][groups of $(groups.inputs) inputs][$(groups.words)]: $(groups.scales_text), then
+           [$(groups.inputs // groups.of_word)][$(panel)] words of $(groups.of_word) weights of an output, $(groups.bits) bits each: $(groups.weights_text)
 //$ else
-   map    weights are [panels][inputs][$(plural(panel, "output"))]
+   map     weights are [panels][inputs][$(plural(panel, "output"))]
 //$ end
-          strip: $(plural(product.unpacked_floats, "float")) for several tokens, overwritten //$ if product.unpacks
-   y      rows of panels * $(plural(panel, "float"))
+           strip: $(plural(product.unpacked_floats, "float")) for several tokens, overwritten //$ if product.unpacks
+   y_rows  rows of panels * $(plural(panel, "float"))
    Nothing may overlap; any float alignment. Cannot fail. */
 void $(symbol)(const $(matrix) *map, const $(names.rows) *x_rows, const $(names.rows) *y_rows, size_t tokens)
 {
@@ -187,7 +191,8 @@ void $(symbol)(const $(matrix) *map, const $(names.rows) *x_rows, const $(names.
         for (size_t k = 0; k < inputs; k += $(product.depth)) {
             const size_t depth = inputs - k < $(product.depth) ? inputs - k : $(product.depth);
 //$ if product.next then
-            const size_t step = ($(product.next.share - 1) + tokens) / tokens; /* of the next panel's bytes, for an input */
+            $(helper)_ahead ahead;
+            ahead.step = ($(product.next.share - 1) + tokens) / tokens; /* of the next panel's bytes, for an input */
 //$ end
             for (size_t output = 0; output < panels * $(panel); output += $(product.strip)) {
 //$ if groups then
@@ -202,13 +207,14 @@ void $(symbol)(const $(matrix) *map, const $(names.rows) *x_rows, const $(names.
 //$ if product.unpacks then
                 $(helper)_unpack($(listed("strip", groups and "output % " .. panel, "depth", "unpacked")));
 //$ end
-//$ for _, count in ipairs(product.tokens) do
-                $(count == 1 and "for (; token < tokens; ++token)" or "for (; token + " .. count .. " <= tokens; token += " .. count .. ")")
-//$ local x_step, y_step = count > 1 and "x_step", count > 1 and "y_step"
+//$ for number, count in ipairs(product.tokens) do
+                $(count == 1 and "for (; token < tokens; ++token) {" or "for (; token + " .. count .. " <= tokens; token += " .. count .. ") {")
+//$ local x_step, y_step, ahead = count > 1 and "x_step", count > 1 and "y_step", product.next and number == 1 and "&ahead"
 //$ local strip = product.unpacks and "unpacked" or "strip"
-//$ local given = listed("x + token * x_step + k", x_step, strip, "depth", "y + token * y_step + output", y_step, "k == 0, zero",
-//$     product.next and count == product.tokens[1] and "next + token / " .. count .. " * depth * step, step")
+//$ local given = listed("x + token * x_step + k", x_step, strip, "depth", "y + token * y_step + output", y_step, "k == 0", ahead)
+                    ahead.next = next + token / $(count) * depth * ahead.step; //$ if ahead
                     $(helper)_of_$(count)($(given));
+                }
 //$ end
             }
         }

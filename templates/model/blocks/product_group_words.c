@@ -138,11 +138,11 @@ static inline void $(helper)_alone(const uint32_t *restrict x, const $(type.stor
 //$ end
 
 /* A dense product for some tokens whose inputs are rounded: y = W x + bias. Sums of products of a group are integers.
-   x      rows of words: inputs, $(rounded.rows) to a word as signed bytes, the rest of the last one
-          zeros; a word that is not read here, the unit of the inputs as a float, and for each group what its sums start from
-   map    weights are [panels][groups of $(groups.inputs) inputs][$(groups.words)]: $(groups.scales_text), then
-          [$(groups.inputs // groups.of_word)][$(panel)] words of $(groups.of_word) weights of an output, $(groups.bits) bits each: $(groups.weights_text)
-   y      rows of panels * $(plural(panel, "float"))
+   x_rows  rows of words: inputs, $(rounded.rows) to a word as signed bytes, the rest of the last one
+           zeros; a word that is not read here, the unit of the inputs as a float, and for each group what its sums start from
+   map     weights are [panels][groups of $(groups.inputs) inputs][$(groups.words)]: $(groups.scales_text), then
+           [$(groups.inputs // groups.of_word)][$(panel)] words of $(groups.of_word) weights of an output, $(groups.bits) bits each: $(groups.weights_text)
+   y_rows  rows of panels * $(plural(panel, "float"))
    Nothing may overlap; any float alignment. Cannot fail. */
 void $(symbol)(const $(matrix) *map, const $(names.rounded_rows) *x_rows, const $(names.rows) *y_rows, size_t tokens)
 {

@@ -10,16 +10,21 @@
 //$     return list
 //$ end
 //$ local scale = rounded.integers and "const float *restrict scale, " or ""
-//$ local behind = rounded.integers and " const float *restrict scale," or ""
+$(include("templates/model/blocks/ahead.c")) //$ if product.tokens[1] > 1 and product.next
 //$ for at, tokens in ipairs(product.tokens) do
 //$ local next = at == 1 and product.next -- not beside a rest of the tokens
 //$ if tokens > 1 then
 
 /* $(product.strip > 1 and product.strip .. " outputs" or "An output") of $(tokens) tokens, a strip of a panel: sums
    of all inputs$(rounded.integers and " as integers" or ""), then y in one go.$(next and next.doc or "") */
-static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_step, const uint32_t *restrict w,$(behind)
-    const float *restrict bias, float *restrict y, size_t y_step, size_t words$(next and ", uintptr_t next, size_t step" or ""))
+static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_step, const uint32_t *restrict w, const $(matrix) *map,
+    size_t output, float *restrict y, size_t y_step$(next and ", const " .. helper .. "_ahead *ahead" or ""))
 {
+    const size_t words = (map->inputs + $(word - 1)) / $(word);
+    const float *scale = map->scales + output; //$ if rounded.integers
+    const float *bias = map->bias + output;
+    const uintptr_t next = ahead->next; //$ if next
+    const size_t step = ahead->step; //$ if next
     float unit[$(tokens)]; //$ if rounded.integers
 //$ for t = 0, tokens - 1 do
     unit[$(t)] = ((const float *) (const void *) x)[$(sum(times(t, "x_step"), "words + 1"))]; //$ if rounded.integers
@@ -90,8 +95,8 @@ static inline void $(helper)_of_$(tokens)(const uint32_t *restrict x, size_t x_s
 /* $(plural(product.alone_outputs, "output")) of each of $(plural(streams, "panel")), `apart` words and `y_apart`
    outputs from each other, of one token. Weights are read once, from
    memory, which delivers several streams faster than one. */
-static inline void $(helper)_alone_$(streams)(const uint32_t *restrict x, const uint32_t *restrict w, size_t apart,$(behind)
-    const float *restrict bias, float *restrict y, size_t y_apart, size_t words)
+static inline void $(helper)_alone_$(streams)(const uint32_t *restrict x, const uint32_t *restrict w, size_t apart,
+    $(scale)const float *restrict bias, float *restrict y, size_t y_apart, size_t words)
 //$ else
 /* $(plural(product.alone_outputs, "output")) of one token. */
 static inline void $(helper)_alone(const uint32_t *restrict x, const uint32_t *restrict w, $(scale)const float *restrict bias,
@@ -133,17 +138,17 @@ $(include("templates/model/blocks/product_tiles.c", tiles)) //$ if tiles
 
 //$ if rounded.integers then
 /* A dense product for some tokens whose inputs are rounded: y = W x + bias. Sums of products are integers, and exact.
-   x      rows of words: inputs, $(word) to a word as signed bytes, the rest of the last one
-          zeros; $(sums.started and "the word from which sums start" or "a word that is not read here"), and the unit of
-          the inputs as a float
-   map    weights are [panels][words][$(plural(panel, "output"))], $(word) inputs to a word, unsigned bytes: $(rounded.offset) more than
-          the weight in units of its row's scale
+   x_rows  rows of words: inputs, $(word) to a word as signed bytes, the rest of the last one
+           zeros; $(sums.started and "the word from which sums start" or "a word that is not read here"), and the unit of
+           the inputs as a float
+   map     weights are [panels][words][$(plural(panel, "output"))], $(word) inputs to a word, unsigned bytes: $(rounded.offset) more than
+           the weight in units of its row's scale
 //$ else
 /* A dense product for some tokens whose inputs are rounded: y = W x + bias, sums in float32.
-   x      rows of words: inputs in bf16, $(word) to a word, the first in the low bits, the rest of the last one zeros
-   map    weights are [panels][words][$(plural(panel, "output"))], $(word) inputs to a word likewise
+   x_rows  rows of words: inputs in bf16, $(word) to a word, the first in the low bits, the rest of the last one zeros
+   map     weights are [panels][words][$(plural(panel, "output"))], $(word) inputs to a word likewise
 //$ end
-   y      rows of panels * $(plural(panel, "float"))
+   y_rows  rows of panels * $(plural(panel, "float"))
    Nothing may overlap; any float alignment. Cannot fail. */
 void $(symbol)(const $(matrix) *map, const $(names.rounded_rows) *x_rows, const $(names.rows) *y_rows, size_t tokens)
 {
@@ -191,7 +196,8 @@ void $(symbol)(const $(matrix) *map, const $(names.rounded_rows) *x_rows, const 
 //$ if product.tokens[1] > 1 then
     size_t token = 0;
 //$ if product.next then
-    const size_t step = ($(product.next.share - 1) + tokens) / tokens; /* of the next panel's bytes, for a word of inputs */
+    $(helper)_ahead ahead;
+    ahead.step = ($(product.next.share - 1) + tokens) / tokens; /* of the next panel's bytes, for a word of inputs */
 //$ end
 
 //$ -- All tokens of a strip before the next strip: its weights stay in the caches.
@@ -201,10 +207,12 @@ void $(symbol)(const $(matrix) *map, const $(names.rounded_rows) *x_rows, const 
         token = 0;
 //$ for _, count in ipairs(product.tokens) do
 //$ if count > 1 then
-        for (; token + $(count) <= tokens; token += $(count))
-            $(helper)_of_$(count)(x + token * x_step, x_step, strip,
-                $(rounded.integers and "scale + output, " or "")bias + output, y + token * y_step + output, y_step,
-                words$(product.next and count == product.tokens[1] and ", next + token / " .. count .. " * words * step, step" or ""));
+//$ local ahead = product.next and count == product.tokens[1]
+        for (; token + $(count) <= tokens; token += $(count)) {
+            ahead.next = next + token / $(count) * words * ahead.step; //$ if ahead
+            $(helper)_of_$(count)(x + token * x_step, x_step, strip, map, output, y + token * y_step + output,
+                y_step$(ahead and ", &ahead" or ""));
+        }
 //$ end
 //$ end
     }
