@@ -1,4 +1,4 @@
-//$ takes prologue, v, symbol, helper, type, panel, plan, embedding, output, segments
+//$ takes prologue, v, symbol, helper, plan, embedding, output, segments, norms, products, word_of
 //$ takes rounded, rounded_rows, rounded_step, float, place, has, depends, run_of, tile, float_sums, threads
 //$ local macro = names.macro
 //$ local projected = embedding.projected
@@ -13,21 +13,8 @@
 //$ local copies_rows = embedding.map or projected and projected.copied_at and not embedding.norm
 //$ local sums_floats = float_sums and (output.pool == "mean" or output.pool == "sqrt_n" or output.unit)
 //$ local add = sums_floats and once("templates/math/sum.c") .. "_add"
-//$ -- Functions that norm rows of `width` floats, by what they do.
-//$ local norms, taken = {}, {}
-//$ local function add_norm(norm, width, factors)
-//$     local name = factors and "factors" or norm.kind .. "_" .. width
-//$     local key = name .. " " .. float(norm.eps)
-//$     if norms[key] then return end
-//$     if taken[name] then name = name .. "_too" end
-//$     local given = { name = name, layernorm = norm.kind == "layernorm", factors = factors, width = width, eps = float(norm.eps) }
-//$     given.gains = true
-//$     norms[key], taken[name] = once("templates/math/norm.c", given) .. "_" .. name, true
-//$ end
-//$ if embedding.norm then add_norm(embedding.norm, embedding.width, false) end
-//$ if output.norm then add_norm(output.norm, output.width, false) end
-//$ if output.dense and output.dense.norm then add_norm(output.dense.norm, output.dense.outputs, false) end
-//$ if factors then add_norm(factors, embedding.width, true) end
+//$ local norm_calls = {} -- functions that norm rows, by what they do
+//$ for _, one in ipairs(norms) do norm_calls[one.key] = once("templates/math/norm.c", one.given) .. "_" .. one.given.name end
 //$ local rounds = {}
 //$ for _, inputs in ipairs(rounded_rows) do
 //$     rounds[inputs] = once("templates/model/blocks/round_rows.c", { inputs = inputs, measured = false })
@@ -38,7 +25,7 @@
 //$ function calls.norm(norm, name, x, x_step, y, y_step, rows, width)
 //$     local offset = norm.kind == "layernorm" and "weights->" .. name .. "_offset"
 //$     local given = listed(x, x_step, "weights->" .. name, offset, y, y_step, rows)
-//$     return norms[norm.kind .. "_" .. width .. " " .. float(norm.eps)] .. "(" .. given .. ");"
+//$     return norm_calls[norm.kind .. "_" .. width .. " " .. float(norm.eps)] .. "(" .. given .. ");"
 //$ end
 //$ -- A list of the call that rounds the inputs of a map to `to`, if products take them so; and the inputs of the product
 //$ -- and their pitch.
@@ -51,8 +38,8 @@
 //$     if rounded then return to, rounded_step(map) end
 //$     return x, x_step
 //$ end
-//$ -- The call of the product with the map of that name.
-//$ function calls.word(map) return (map.name:gsub("%.", "_")) end
+//$ -- What a map is called in names; the call of the product that is called so.
+//$ calls.word = word_of
 //$ function calls.product(name, x, x_step, y, y_step, rows, strip)
 //$     local given = listed("weights", x, x_step, y, y_step, rows, v.product.unpacks and strip)
 //$     return helper .. "_multiply_" .. name .. "(" .. given .. ");"
@@ -77,20 +64,7 @@
 //$     end
 //$ end
 //$ function calls.memory(of) return (calls.uses_memory and ", " .. of or "") .. (calls.asks_alone and ", alone" or "") end
-//$ local sums_map = output.sums and output.sums.map
-//$ for _, map in ipairs { embedding.map or sums_map or false, embedding.map and sums_map or false, output.dense or false } do
-//$     if map then
-$(include("templates/model/multiply.c", { map = map, first = 0, panels = map.panels, name = calls.word(map) }))
-//$     end
-//$ end
-//$ local head = output.head
-//$ if head and head.outputs >= panel then
-$(include("templates/model/multiply.c", { map = head, first = 0, panels = head.outputs // panel, name = calls.word(head) }))
-//$ end
-//$ if head and head.outputs % panel > 0 then
-//$ local rest = { map = head, first = head.outputs // panel, panels = 1, name = "rest_of_" .. calls.word(head) }
-$(include("templates/model/multiply.c", rest))
-//$ end
+$(include("templates/model/multiply.c", one)) //$ for _, one in ipairs(products)
 $(include("templates/model/embed.c")) //$ if has("embedded") or not projected
 $(include("templates/model/project.c")) //$ if projected
 $(include("templates/model/pool.c", { calls = calls })) //$ if output.pool
@@ -113,7 +87,7 @@ $(include("templates/model/results.c", { calls = calls }))
 //$ lines(calls.round(map, "embedded", width, "map_rounded", "some"))
 //$ local inputs, inputs_step = calls.inputs(map, "embedded", width, "map_rounded")
 //$ local unpacked = has("map_weights") and "some > 1 ? map_weights : NULL" or "NULL"
-            $(calls.product(calls.word(map), inputs, inputs_step, "mapped", map.pitch, "some", unpacked))
+            $(calls.product(word_of(map), inputs, inputs_step, "mapped", map.pitch, "some", unpacked))
             for (size_t token = 0; token < some; ++token)
                 for (size_t i = 0; i < $(embedding.input); ++i)
                     $(to)[(row + token) * $(embedding.input) + i] = one * mapped[token * $(embedding.map.pitch) + i];
@@ -125,7 +99,7 @@ $(include("templates/model/results.c", { calls = calls }))
             float *given = $(to) + $(times("row", embedding.input));
 
             $(helper)_embed(weights, $(ids) + row, $(rows)some, embedded); //$ if has("embedded")
-            $(norms["factors " .. float(factors.eps)])(embedded, $(embedding.width), factors, some); //$ if factors
+            $(norm_calls["factors " .. float(factors.eps)])(embedded, $(embedding.width), factors, some); //$ if factors
         $(helper)_project(weights, $(ids) + row, $(projected.parts[1].positions and rows or "")some, $(factors and "factors, " or "")given);
 //$ if projected.copied_at and embedding.norm then
 //$ local width, to = embedding.width, "given + " .. projected.copied_at

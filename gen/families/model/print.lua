@@ -131,6 +131,52 @@ function print.api(p)
     return values
 end
 
+-- What a map is called in names, one of a run of blocks, too.
+local function word_of(map) return (map.name:gsub("%.", "_")) end
+
+-- The products of the forward pass: { map, first: the number of the first panel, panels, name }; of the head, whose rows
+-- are results, one for the panels that are full and one for the rest.
+local function products_of(p)
+    local list, panel = {}, layout.panel
+    local function add(map, first, panels, prefix)
+        if panels == 0 then return end
+        list[#list + 1] = { map = map, first = first, panels = panels, name = prefix .. word_of(map) }
+    end
+    local sums, head = p.output.sums, p.output.head
+    for _, map in ipairs { p.embedding.map or false, sums and sums.map or false, p.output.dense or false } do
+        if map then add(map, 0, map.panels, "") end
+    end
+    if head then
+        add(head, 0, head.outputs // panel, "")
+        if head.outputs % panel > 0 then add(head, head.outputs // panel, 1, "rest_of_") end
+    end
+    return list
+end
+
+-- The functions that norm rows before and behind the blocks: { key: what they do, given: what templates/math/norm.c
+-- takes }.
+local function norms_of(p)
+    local list, known, taken, output = {}, {}, {}, p.output
+    local function add(norm, width, factors)
+        local name = factors and "factors" or norm.kind .. "_" .. width
+        local eps = literal.float(norm.eps)
+        local key = name .. " " .. eps
+        if known[key] then return end
+        known[key] = true
+        if taken[name] then name = name .. "_too" end
+        taken[name] = true
+        local given = { name = name, layernorm = norm.kind == "layernorm", factors = factors, width = width }
+        given.eps, given.gains = eps, true
+        list[#list + 1] = { key = key, given = given }
+    end
+    local projected = p.embedding.projected
+    if p.embedding.norm then add(p.embedding.norm, p.embedding.width, false) end
+    if output.norm then add(output.norm, output.width, false) end
+    if output.dense and output.dense.norm then add(output.dense.norm, output.dense.outputs, false) end
+    if projected and projected.norm then add(projected.norm, p.embedding.width, true) end
+    return list
+end
+
 -- What the kernel of the forward pass prints.
 local function forward_values(p, v, values)
     local scalar, isa = isa_list.get "scalar", v.isa
@@ -163,6 +209,7 @@ local function forward_values(p, v, values)
     values.rounded_step = function(map) return layout.rounded_pitch(map.inputs, p.rounded) end
     print_run.rounding_values(isa, p.rounded, inputs, values)
     values.float_sums, values.threads = p.float_sums, p.threads
+    values.norms, values.products, values.word_of = norms_of(p), products_of(p), word_of
     values.plan, values.embedding, values.output, values.segments = p, p.embedding, p.output, p.segments
     values.float = literal.float
     -- Where a buffer lies: `alone` is the condition of a token alone.
