@@ -265,7 +265,7 @@ PLANTED = [
     ("gpt", "place[i] += d[i]", "place[i] -= d[i]"),
     ("gpt", "logits[target] -= scale;", "logits[target] += scale;"),
     ("interleaved", "1.0f - own * own", "1.0f + own * own"),
-    ("masked", "sum = y[i] + x[i]", "sum = y[i] - x[i]"),
+    ("masked", "y[i + k] += x[i + k]", "y[i + k] -= x[i + k]"),
     ("masked", "= one * dx[i", "= -one * dx[i"),
     # MLP and GLU
     ("neox", "return x * density + share", "return share - x * density"),

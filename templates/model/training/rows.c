@@ -151,16 +151,22 @@ static inline void $(helper)_scale(const float *x, float factor, float *y, size_
 /* y += x, elements `first` … `end` - 1. */
 static inline void $(helper)_accumulate(const float *restrict x, float *restrict y, size_t first, size_t end)
 {
-    const size_t whole = $(lanes == 1 and "end" or "first + " .. whole_of("(end - first)"));
+//$ if lanes == 1 then
+    const size_t whole = first + (end - first) / 16 * 16;
+
+    for (size_t i = first; i < whole; i += 16)
+        for (size_t k = 0; k < 16; ++k)
+            y[i + k] += x[i + k];
+//$ else
+    const size_t whole = first + $(whole_of("(end - first)"));
 
     for (size_t i = first; i < whole; $(advance("i", lanes))) {
         const $(isa.vector) sum = $(isa.add(isa.load_unaligned("y", "i"), isa.load_unaligned("x", "i")));
         $(isa.store_unaligned("y", "i", "sum"));
     }
-//$ if lanes > 1 then
+//$ end
     for (size_t i = whole; i < end; ++i)
         y[i] += x[i];
-//$ end
 }
 //$ end
 //$ if norms[1] then
