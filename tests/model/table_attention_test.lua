@@ -292,12 +292,12 @@ end
 function test.verify_finds_wrong_templates()
     local cases = {
         { "hash.c", "n * half * lanes, (n", "0, (n", "steps" },
-        { "table_attention.c", "token < $(window) ? values", "token > $(window) ? values", "steps" },
-        { "table_attention.c", "-(float) agree", "-0.5f * (float) agree", "both_ways" },
-        { "table_attention.c", "position + $(window) < end", "position + $(window) > end", "both_ways" },
-        { "attend_tables.c", "first + token > 0 ?", "first + token > 1 ?", "steps" },
+        { "tables_of_decoder.c", "token < $(window) ? values", "token > $(window) ? values", "steps" },
+        { "near_tokens.c", "-(float) agree", "-0.5f * (float) agree", "both_ways" },
+        { "tables_of_encoder.c", "position + $(window) < end", "position + $(window) > end", "both_ways" },
+        { "attend_tables.c", "span->first + token > 0 ?", "span->first + token > 1 ?", "steps" },
         { "append_tables.c", "first > 0 ? first + 1", "first > 0 ? first + 2", "sequences" },
-        { "table_attention.c", "first == 0 &&", "first == 1 &&", "steps" },
+        { "tables_of_decoder.c", "first == 0 &&", "first == 1 &&", "steps" },
     }
     for _, case in ipairs(cases) do
         program.changed("templates/model/blocks/" .. case[1], case[2], case[3])

@@ -3,6 +3,51 @@ local expression = require "gen.isa.expression"
 
 local sum, times = expression.sum, expression.times
 
+-- Adds to the names `c` of a function what its operations `attention` and `lookup` take: lists of fields, of structs that
+-- declare(type, name) declares.
+local function add_operations(c, tape, declare)
+    local function fields(struct, list)
+        declare(struct.type .. " ", struct.name)
+        return list
+    end
+    function c.attention(step, o)
+        local list = {}
+        local function add(name, of) list[#list + 1] = { name = name, value = of } end
+        for _, word in ipairs { "q", "k", "v" } do
+            add(word, "&" .. c.rows(step[word]))
+        end
+        if not o then add("y", "&" .. c.rows(step.to)) end
+        for _, word in ipairs { "softmax", "sums" } do
+            if step[word] then add(word, "&" .. c.rows(step[word])) end
+        end
+        for _, word in ipairs { "scales", "shape" } do
+            if step[word] then add(word, sum(c.weights(), tape.place("tensor", step[word]))) end
+        end
+        if o then
+            add("dy", "&" .. c.gradient(o.from))
+            for _, word in ipairs { "q", "k", "v" } do
+                add("d" .. word, "&" .. c.gradient_of_view(o["to_" .. word], step[word]))
+            end
+        end
+        return fields(tape.attention_struct, list)
+    end
+    function c.lookup(step, o)
+        local list = { { name = "x", value = c.all(step.from) .. ".at" } }
+        for _, field in ipairs(tape.lookup.fields) do
+            if not field.back or o then
+                list[#list + 1] = { name = field.name, value = field.cast .. c.all(step[field.name]) .. ".at" }
+            end
+        end
+        if o then
+            list[#list + 1] = { name = "dy", value = c.all_gradient(o.from) .. ".at" }
+            list[#list + 1] = { name = "dx", value = c.all_gradient(o.to) .. ".at" }
+        else
+            list[#list + 1] = { name = "y", value = c.all(step.to) .. ".at" }
+        end
+        return fields(tape.lookup.struct, list)
+    end
+end
+
 -- The names in a function that runs operations of `tape`: variables, which the list `variables` has in the order of
 -- their first use, { type, name, at; step: of rows }. of_part: rows are those of a part; those of all parts are c.all
 -- and c.all_gradient. takes_output: whether the function reads the gradient of the tape's last value.
@@ -66,45 +111,6 @@ return function(tape, of_part)
         local one = tape.attention.scalars[word]
         return "&" .. declare_rows("of_" .. word, sum("r->memory", "r->" .. one.place .. "_at"), one.count)
     end
-    local function fields(struct, list)
-        declare(struct.type .. " ", struct.name)
-        return list
-    end
-    function c.attention(step, o)
-        local list = {}
-        local function add(name, of) list[#list + 1] = { name = name, value = of } end
-        for _, word in ipairs { "q", "k", "v" } do
-            add(word, "&" .. c.rows(step[word]))
-        end
-        if not o then add("y", "&" .. c.rows(step.to)) end
-        for _, word in ipairs { "softmax", "sums" } do
-            if step[word] then add(word, "&" .. c.rows(step[word])) end
-        end
-        for _, word in ipairs { "scales", "shape" } do
-            if step[word] then add(word, sum(c.weights(), tape.place("tensor", step[word]))) end
-        end
-        if o then
-            add("dy", "&" .. c.gradient(o.from))
-            for _, word in ipairs { "q", "k", "v" } do
-                add("d" .. word, "&" .. c.gradient_of_view(o["to_" .. word], step[word]))
-            end
-        end
-        return fields(tape.attention_struct, list)
-    end
-    function c.lookup(step, o)
-        local list = { { name = "x", value = c.all(step.from) .. ".at" } }
-        for _, field in ipairs(tape.lookup.fields) do
-            if not field.back or o then
-                list[#list + 1] = { name = field.name, value = field.cast .. c.all(step[field.name]) .. ".at" }
-            end
-        end
-        if o then
-            list[#list + 1] = { name = "dy", value = c.all_gradient(o.from) .. ".at" }
-            list[#list + 1] = { name = "dx", value = c.all_gradient(o.to) .. ".at" }
-        else
-            list[#list + 1] = { name = "y", value = c.all(step.to) .. ".at" }
-        end
-        return fields(tape.lookup.struct, list)
-    end
+    add_operations(c, tape, declare)
     return c
 end
