@@ -1,5 +1,5 @@
-//$ takes prologue, v, symbol, helper, after, activation, activation_table, eps, structs,
-//$ takes rounded, rounded_rows, tiles, tokens_parameters, threads, sums, normed, head_norms
+//$ takes prologue, v, symbol, helper, after, activation, activation_table, structs,
+//$ takes rounded, rounded_rows, tiles, tokens_parameters, threads, sums, norms
 //$ local macro = names.constant
 //$ local layers = shape.layers > 1
 //$ lines(prologue)
@@ -36,10 +36,10 @@
 //$     activated = once("templates/math/activation.c", { activation = activation }) .. "_" .. activation
 //$ end
 //$ -- The names of the functions that steps call.
-//$ local names_of, norms, norms_of_heads = {}, {}, {}
+//$ local names_of, norm_calls = {}, {}
+//$ for _, one in ipairs(norms) do norm_calls[one.key] = once("templates/math/norm.c", one.given) .. "_" .. one.given.name end
 //$ function names_of.round(inputs) return rounds[inputs] .. "_rounded_" .. inputs end
-//$ function names_of.norm(step) return norms[step.width or shape.d] end
-//$ function names_of.norm_of_heads(step) return norms_of_heads[step.number] end
+//$ function names_of.norm(step) return norm_calls[step.letter and "heads " .. step.number or step.width or shape.d] end
 //$ local copies, add = {}, structs.adds and once("templates/model/blocks/add_rows.c", { width = shape.d }) .. "_add_" .. shape.d
 //$ for _, width in ipairs(structs.copied) do
 //$     copies[width] = once("templates/model/blocks/copy_rows.c", { width = width }) .. "_copy_" .. width
@@ -64,27 +64,6 @@ $(include("templates/model/blocks/attend_tables.c", { turn = turn or false }))
 $(include("templates/model/blocks/append_keys.c")) //$ if shape.from_keys
 $(include("templates/model/blocks/append.c", { rounds = rounds, turn = turn or false })) //$ if not shape.from_keys
 $(include("templates/model/blocks/attend.c", { rounds = rounds, turn = turn or false }))
-//$ end
-//$ for _, width in ipairs(normed) do
-//$     local name = shape.norm.kind .. "_" .. width
-//$     norms[width] = norms[width] or once("templates/math/norm.c", {
-//$         name = name,
-//$         layernorm = shape.norm.kind == "layernorm",
-//$         factors = false,
-//$         gains = true,
-//$         width = width,
-//$         eps = eps,
-//$     }) .. "_" .. name
-//$ end
-//$ for i, norm in ipairs(head_norms) do
-//$     norms_of_heads[i] = once("templates/math/norm.c", {
-//$         name = norm.name,
-//$         layernorm = false,
-//$         factors = false,
-//$         gains = norm.gains,
-//$         width = shape.width,
-//$         eps = norm.eps,
-//$     }) .. "_" .. norm.name
 //$ end
 $(include("templates/model/blocks/spans.c", { together = shape.ring and not shape.lsh and v.queries }))
 $(include("templates/model/blocks/sums.c", { activated = activated or false })) //$ if sums

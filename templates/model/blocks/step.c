@@ -12,7 +12,7 @@
 //$ if op == "norm_heads" then
 //$ local gains, width = listed(shape.width, gains_of(step)), shape.width
         for (size_t token = 0; token < count; ++token)
-            $(names_of.norm_of_heads(step))($(row_of(step.from, first)), $(gains), $(row_of(step.to)), $(width), $(step.width // width));
+            $(names_of.norm(step))($(row_of(step.from, first)), $(gains), $(row_of(step.to)), $(width), $(step.width // width));
 //$ end
         $(names_of.copy(step.width))($(rows(step.from)), $(rows(step.to)), count); //$ if op == "copy"
         $(names_of.round(step.inputs))($(rows(step.from)), $(rows(step.rounded)), count); //$ if op == "round"

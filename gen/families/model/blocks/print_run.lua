@@ -287,6 +287,30 @@ local function lookups_of(p)
     return lookups
 end
 
+-- The functions that norm rows and heads: { key: the width of rows, or "heads " and the number of their norm, given: what
+-- templates/math/norm.c takes }.
+local function norms_of(p)
+    local list, known, shape = {}, {}, p.shape
+    local function add(key, name, layernorm, gains, width, eps)
+        if known[key] then return end
+        known[key] = true
+        local given = { name = name, layernorm = layernorm, factors = false, gains = gains, width = width }
+        given.eps = literal.float(eps)
+        list[#list + 1] = { key = key, given = given }
+    end
+    for _, steps in ipairs { p.before, p.after } do
+        for _, step in ipairs(steps) do
+            local width = step.op == "norm" and (step.width or shape.d)
+            local kind = shape.norm and shape.norm.kind
+            if width then add(width, kind .. "_" .. width, kind == "layernorm", true, width, shape.norm.eps) end
+        end
+    end
+    for i, norm in ipairs(shape.head_norms) do
+        add("heads " .. i, norm.name, false, norm.gains, shape.width, norm.eps)
+    end
+    return list
+end
+
 local function blocks_values(p, v, values)
     local shape = p.shape
     values.structs = setmetatable({
@@ -317,17 +341,7 @@ local function blocks_values(p, v, values)
     values.activation_table = p.rounds_activated and v.isa.entry and activation_table.of(shape.activation) or false
     values.float_sums, values.sums = p.float_sums, p.sums or false
     values.activation, values.scale = shape.activation or false, literal.float(shape.scale)
-    values.eps = shape.norm and literal.float(shape.norm.eps) or ""
-    values.head_norms = {}
-    for i, norm in ipairs(shape.head_norms) do
-        values.head_norms[i] = { name = norm.name, gains = norm.gains, eps = literal.float(norm.eps) }
-    end
-    values.normed = {} -- the widths of the rows that steps norm
-    for _, list in ipairs { p.before, p.after } do
-        for _, step in ipairs(list) do
-            if step.op == "norm" then table.insert(values.normed, step.width or shape.d) end
-        end
-    end
+    values.norms = norms_of(p)
     print_run.rounding_values(v.isa, shape.rounded, p.rounded_inputs, values)
     values.tiles = tiles_of(p, v)
     values.cache_type = shape.cache.type
