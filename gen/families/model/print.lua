@@ -119,7 +119,8 @@ function print.api(p)
     end
     local values = p.embedding and { parts_of_blocks = runs } or runs[1]
     values.inlines, values.register_barriers, values.types = inlines, barred, "templates/model/types.h"
-    values.rounded, values.causal, values.matrices = p.rounded or p.shape.rounded or false, p.segments[1].plan.shape.causal, {}
+    values.rounded, values.matrices = p.rounded or p.shape.rounded or false, {}
+    values.causal = p.segments[1].plan.shape.causal
     values.matrix = p.variants[1].product and structs.matrix(p).name
     local by_name = {}
     for _, segment in ipairs(p.segments) do
@@ -134,8 +135,8 @@ end
 -- What a map is called in names, one of a run of blocks, too.
 local function word_of(map) return (map.name:gsub("%.", "_")) end
 
--- The products of the forward pass: { map, first: the number of the first panel, panels, name }; of the head, whose rows
--- are results, one for the panels that are full and one for the rest.
+-- The products of the forward pass: { map, first: the number of the first panel, panels, name }; of the head, whose
+-- rows are results, one for the panels that are full and one for the rest.
 local function products_of(p)
     local list, panel = {}, layout.panel
     local function add(map, first, panels, prefix)

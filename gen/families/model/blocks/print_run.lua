@@ -279,16 +279,17 @@ local function lookups_of(p)
     for i, part in ipairs(p.parts) do
         local fields = {}
         for n, section in ipairs(part.sections) do
-            local step = section.layers > 1 and " + layer * " .. p.names.constant(section.name:upper() .. "_LAYER") or ""
-            fields[n] = { name = section.field, from = "weights->" .. section.name .. step }
+            local step = section.layers > 1 and p.names.constant(section.name:upper() .. "_LAYER")
+            local at = step and " + layer * " .. step or ""
+            fields[n] = { name = section.field, from = "weights->" .. section.name .. at }
         end
         lookups[i] = { count = part.count, fields = fields }
     end
     return lookups
 end
 
--- The functions that norm rows and heads: { key: the width of rows, or "heads " and the number of their norm, given: what
--- templates/math/norm.c takes }.
+-- The functions that norm rows and heads: { key: the width of rows, or "heads " and the number of their norm, given:
+-- what templates/math/norm.c takes }.
 local function norms_of(p)
     local list, known, shape = {}, {}, p.shape
     local function add(key, name, layernorm, gains, width, eps)

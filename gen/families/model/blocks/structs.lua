@@ -22,7 +22,7 @@ end
 
 -- The weights of a layer: { fields, maps: { name, letter, places } }.
 local function layer_of(p)
-    local shape, names, fields, maps = p.shape, p.names, {}, {}
+    local shape, fields, maps = p.shape, {}, {}
     local function add(field) fields[#fields + 1] = field end
     for _, map in ipairs(p.maps) do
         add { type = structs.matrix(p).name .. " ", name = map.field, doc = "the linear map " .. map.letter }
@@ -66,7 +66,9 @@ local function cache_of(p)
     for _, part in ipairs(p.shape.cache.parts) do
         fields[#fields + 1] = { type = part.storage .. " *", name = part.name, at = part.at }
     end
-    if p.shape.mixed then fields[#fields + 1] = { type = "size_t ", name = "positions", doc = "that the layer holds" } end
+    if p.shape.mixed then
+        fields[#fields + 1] = { type = "size_t ", name = "positions", doc = "that the layer holds" }
+    end
     return fields
 end
 
@@ -84,13 +86,14 @@ local function buffers_of(p)
     end
     fields[#fields + 1] = { type = "float *", name = "attention", doc = "what attention works in" }
     if structs.converts(p) then
-        fields[#fields + 1] = { type = "float *", name = "strip", doc = "room for weights converted to floats, or null" }
+        local doc = "room for weights converted to floats, or null"
+        fields[#fields + 1] = { type = "float *", name = "strip", doc = doc }
     end
     return fields
 end
 
--- The rows that attention of plan `p` reads and writes, q, k, v and y, and codes: { name, from: the buffer that they are
--- rows of, at: the constant where they begin in these, or nil, codes: whether they are no rows }.
+-- The rows that attention of plan `p` reads and writes, q, k, v and y, and codes: { name, from: the buffer that they
+-- are rows of, at: the constant where they begin in these, or nil, codes: whether they are no rows }.
 function structs.attended(p)
     local list = {}
     local function add(name, from, at)

@@ -3,8 +3,8 @@ local expression = require "gen.isa.expression"
 
 local sum, times = expression.sum, expression.times
 
--- Adds to the names `c` of a function what its operations `attention` and `lookup` take: lists of fields, of structs that
--- declare(type, name) declares.
+-- Adds to the names `c` of a function what its operations `attention` and `lookup` take: lists of fields, of structs
+-- that declare(type, name) declares.
 local function add_operations(c, tape, declare)
     local function fields(struct, list)
         declare(struct.type .. " ", struct.name)
