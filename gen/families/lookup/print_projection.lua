@@ -189,6 +189,7 @@ return function(p, v, values)
     values.up_to = few and "a few tokens"
         or string.format(v.tiles == 1 and "%d tile of %d tokens" or "up to %d tiles of %d tokens", v.tiles, v.tile)
     values.integers, values.measure, values.round, values.find_units = false, false, false, false
+    values.counter = false
     values.rows_first = v.rows_first or false
     -- The factor of the share of the input that bypasses the projection.
     values.residual = p.residual and (norm and "vector" or literal.float(1 - shape.decay)) or false

@@ -1,28 +1,45 @@
-//$ takes gather, helper, t, table, bias, columns, after, pack, constant, table_at, next_at, prefetch_next, run_name
+//$ takes gather, helper, t, table, bias, to_y, after, pack, constant, table_at, next_at, prefetch_next, run_name
 //$ -- Adds the rows of all tables to a tile of columns, span by span, a group of tables after the other: sums wait as integers in between.
+//$ local set = {} -- what fields are
+//$ local function assign(name, value)
+        columns.$(name) = $(value); //$ if set[name] ~= value
+//$     set[name] = value
+//$ end
+//$ local function assign_ends(call)
+//$     assign("units", sum("score_units", call.unit_at))
+//$     assign("base", call.base == "y" and to_y or bias)
+//$     assign("base_step", call.base == "y" and shape.y_step or 0)
+//$ end
+//$ if gather.integers.waits then assign("to", "sums") end
+//$ assign("y", to_y)
+//$ if gather.stream then assign("streams", "streams") end
+//$ local spans = #gather.integers.spans
+//$ if spans == 1 then assign_ends(gather.calls[#gather.calls]) end
 //$ local function calls(packs)
 //$     for _, call in ipairs(gather.calls) do
-//$         local loop = call.loop
-        for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step)) //$ if loop
+//$         local loop, later = call.loop, call.zeros_at and "k > " .. call.zeros_at
+//$         if not later then
+//$             assign("from", call.from)
+//$             assign("from_step", call.from == "zeros" and 0 or t.pitch)
+//$         end
+//$         if call.to == "y" and spans > 1 then assign_ends(call) end
+        for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step))$(later and " {" or "") //$ if loop
+//$         if later then
+            columns.from = $(later) ? sums : zeros;
+            columns.from_step = $(later) ? $(t.pitch) : 0;
+//$             set.from, set.from_step = nil, nil
+//$         end
 //$         local function at(base, step) return sum(base, times(loop and "k" or call.first, step)) end
-//$         local slice, sums = table_at(table, call), "sums, " .. t.pitch
+//$         local slice = table_at(table, call)
 //$         if packs then slice = helper .. "_pack_" .. t.width .. "(" .. slice .. ", " .. call.tables .. ", slice)" end
 //$         local next = next_at(table, call, after)
-//$         local from = call.from == "zeros" and "zeros, 0" or sums
-//$         if call.zeros_at then
-//$             local later = "k > " .. call.zeros_at
-//$             from = later .. " ? sums : zeros, " .. later .. " ? " .. t.pitch .. " : 0"
-//$         end
-//$         local to = "sums"
-//$         if call.to == "y" then
-//$             local y = columns .. (gather.stream and ", streams" or "")
-//$             to = sum("score_units", call.unit_at) .. ", "
-//$                 .. (call.base == "y" and columns .. ", " .. shape.y_step or bias .. ", 0") .. ", " .. y
-//$         end
         $(run_name(call.run, t))($(slice),$(pack and " " .. (packs and pack.pitch or constant("ROW_PITCH")) .. "," or "")
-            $(at("code", call.code_step)), $(at("words", call.words_step)),
-            $(from), $(to), tokens$(prefetch_next and ", " .. next or ""));
+            $(at("code", call.code_step)), $(at("words", call.words_step)), &columns,
+            tokens$(prefetch_next and ", " .. next or ""));
+        } //$ if later
 //$     end
+//$     set.from, set.from_step = nil, nil
+//$     if spans > 1 then set.units, set.base, set.base_step = nil, nil, nil end
 //$ end
 //$ if pack then
     if (tokens < $(gather.packs_from)) {

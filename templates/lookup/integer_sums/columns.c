@@ -1,4 +1,4 @@
-//$ takes gather, isa, tile, tables, t, prefix, pack, row_pitch, pitch_parameter, prefetch_next, run_name, slots_text, lane_axis
+//$ takes gather, isa, tile, tables, t, prefix, pack, row_pitch, pitch_parameter, prefetch_next, run_name, slots_text, lane_axis, columns_type
 //$ -- Functions that add rows to a tile of columns of every token: sums wait as integers, in the order in which the interleaved rows leave
 //$ -- them; with the last tables' rows they become y.
 //$ local parts, token_words = gather.integers.parts, gather.integers.quads * gather.integers.parts
@@ -8,28 +8,29 @@
 /* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of
    $(run.tables == 1 and "a table" or "each of " .. run.tables .. " tables") to $(plural(t.width, "column")) of every
    token: $(run.last and "y = base + unit * (from + sum of score times row)" or "to = from + sum of score times row").
-   table   [$(run.tables)][$(shape.rows)][$(row_pitch)], from the first of the columns on
-   code    [tiles]$(slots_text)$(lane_axis), from the first of the tables on
-   words   [tiles][$(gather.integers.quads)]$(words_axis)$(lane_axis), likewise: scores as integers
-   from    sums of earlier tables, or zeros for all tokens (from_step 0)
-//$ if run.last then
-   units   of the tokens' scores
-   base    what to add: y itself, or one row for all tokens (base_step 0)
-   y       the columns of every token$(gather.stream and ", whole lines of them if it `streams`" or "")$(prefetch_next and "" or " */")
-//$ else
-   to      [tokens][$(t.pitch)], may be `from`$(prefetch_next and "" or " */")
-//$ end
+   table    [$(run.tables)][$(shape.rows)][$(row_pitch)], from the first of the columns on
+   code     [tiles]$(slots_text)$(lane_axis), from the first of the tables on
+   words    [tiles][$(gather.integers.quads)]$(words_axis)$(lane_axis), likewise: scores as integers
+   columns  $(run.last and "where `from`, base and y of `tokens` tokens are" or "where `from` and `to` are, [tokens][" .. t.pitch .. "]")$(prefetch_next and "" or " */")
 //$ if prefetch_next then
    next_table  [$(gather.group)][$(shape.rows)][$(row_pitch)], the columns that are read after these: tokens prefetch their rows in turn */
 //$ end
-//$ local results = "int32_t *to"
-//$ if run.last then
-//$     results = "const float *units, const float *base, size_t base_step, float *y" .. (gather.stream and ", int streams" or "")
-//$ end
 $(pack and names.macro("INLINE") or "static") void $(run_name(run, t))(const $(tables.storage) *table,
-    $(pitch_parameter)const uint16_t *code, const uint32_t *words, const int32_t *from, size_t from_step,
-    $(results), size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next_table" or ""))
+    $(pitch_parameter)const uint16_t *code, const uint32_t *words, const $(columns_type) *columns,
+    size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next_table" or ""))
 {
+    const int32_t *from = columns->from;
+    const size_t from_step = columns->from_step;
+//$ if run.last then
+    const float *units = columns->units;
+    const float *base = columns->base;
+    const size_t base_step = columns->base_step;
+    float *y = columns->y;
+    const int streams = columns->streams; //$ if gather.stream
+//$ else
+    int32_t *to = columns->to;
+//$ end
+
     for (size_t first = 0; first < tokens; first += $(tile)) {
         const size_t end = tokens - first < $(tile) ? tokens - first : $(tile);
 //$ if gather.prefetch_codes then

@@ -2,27 +2,36 @@
 //$ takes counter, dot, dot_two, integers, integers_text
 //$ local starts, lines_name = integers.starts, counter .. "s"
 //$ local starts_parameter = starts and "const " .. projection.word.storage .. " *restrict starts, " or ""
+//$ if folded then
+
+/* An output whose inputs come in several folds, each with scales of its own. */
+typedef struct {
+    size_t count;
+    size_t $(lines_name); /* words of a fold */
+    size_t scales; /* from the scale of one fold to that of the next */
+} $(helper)_folds;
+//$ end
 //$ for _, outputs in ipairs(micro) do
 
 /* $(plural(outputs, "output")) of one tile, held in registers over all inputs: y = W x. $(integers_text)
 //$ if folded then
-   x       [folds * $(lines_name)][$(tile)] words
-   w       [folds * $(lines_name)][width], of which the first $(outputs == 1 and "column is" or outputs .. " columns are") used
-   scales  of the outputs' weights, fold_scales from one fold to the next
+   x       [count * $(lines_name)][$(tile)] words, of all folds
+   w       [count * $(lines_name)][width], of which the first $(outputs == 1 and "column is" or outputs .. " columns are") used
+   scales  of the outputs' weights, those of the first fold
 //$ else
    x       [$(lines_name)][$(tile)] words
    w       [$(lines_name)][width], of which the first $(outputs == 1 and "column is" or outputs .. " columns are") used
    scales  of the outputs' weights
 //$ end
 //$ if starts then
-   units   $(folded and "[folds][unit, inverse]" or "")[$(tile)] of the tokens' inputs
-   starts  $(folded and "[folds]" or "")[$(tile)] what the sums begin with: weights are $(projection.word.offset) too large
+   units   $(folded and "[count][unit, inverse]" or "")[$(tile)] of the tokens' inputs
+   starts  $(folded and "[count]" or "")[$(tile)] what the sums begin with: weights are $(projection.word.offset) too large
 //$ else
    units   [$(tile)] of the tokens' inputs
 //$ end
    y       [$(outputs)][$(tile)] */
 static inline void $(helper)_outputs_$(outputs)(const $(projection.word.storage) *restrict x,
-    size_t $(lines_name),$(folded and " size_t folds, size_t fold_scales," or "")
+    $(folded and "const " .. helper .. "_folds *folds" or "size_t " .. lines_name),
     const $(projection.word.storage) *restrict w, size_t width, const float *restrict scales,
     const float *restrict units, $(starts_parameter)float *restrict y)
 {
@@ -30,9 +39,12 @@ static inline void $(helper)_outputs_$(outputs)(const $(projection.word.storage)
     const $(isa.vector) unit$(n) = $(isa.load("units", n * isa.lanes)); //$ for n = 0, vectors - 1
 //$ end
 //$ local each_fold = starts and folded -- has units of its own
+//$ if folded then
+    const size_t count = folds->count, $(lines_name) = folds->$(lines_name), fold_scales = folds->scales;
+//$ end
 //$ if not each_fold then load_units() end
 //$ if folded then
-    for (size_t fold = 0; fold < folds; ++fold$(starts and ", units += " .. 2 * tile .. ", starts += " .. tile or "")) {
+    for (size_t fold = 0; fold < count; ++fold$(starts and ", units += " .. 2 * tile .. ", starts += " .. tile or "")) {
         const float *fold_scale = scales + fold * fold_scales;
 //$     if each_fold then load_units() end
 //$ end

@@ -1,7 +1,8 @@
-//$ takes helper, tile, projection, of, panel, folded, integers
+//$ takes helper, tile, projection, of, panel, folded, integers, counter
 //$ -- The function that multiplies a block for all tiles, one panel of weights after the other: integers, or words that are unpacked first.
 //$ local word, starts = projection.word.storage, integers and integers.starts
 //$ local sizes = (integers and of.lines or of.rows) .. (folded and ", " .. of.folds .. ", " .. of.fold_gap or "")
+//$ if integers and folded then sizes = "&folds" end
 //$ local units = integers
 //$     and ", units + tile * " .. integers.units_pitch
 //$     .. (starts and ", starts + tile * " .. integers.blocks * tile or "")
@@ -14,26 +15,36 @@
 /* One block of all tiles, y = W x: $(plural(of.outputs, "output")) of $(inputs). The weights of a panel are unpacked once. Steps
    are floats from tile to tile. */
 //$ else
-/* One block of all tiles, y = W x: $(plural(of.outputs, "output")) of $(inputs). Steps are words or floats from tile to tile.
+/* One block of all tiles, y = W x: $(plural(of.outputs, "output")) of $(inputs). `y_step` is floats from tile to tile.
 //$ end
 //$ if starts then
 //$     local folds = plural(integers.blocks, "fold")
+   x       [tiles][$(integers.pitch)] words, from those of the inputs on
    scales  of the outputs' weights
    units   [tiles][$(folds)][unit, inverse][$(tile)]
    starts  [tiles][$(folds)][$(tile)] */
 //$ elseif integers then
+   x       [tiles][$(integers.pitch)] words, from those of the inputs on
    scales  of the outputs' weights
    units   [tiles][x, outputs of a stage][unit, inverse][$(tile)], from those of the inputs on */
 //$ end
-static void $(helper)_$(of.name)(const $(integers and word or "float") *restrict x, size_t x_step, const $(word) *restrict w,
+static void $(helper)_$(of.name)(const $(integers and word .. " *restrict x" or "float *restrict x, size_t x_step"), const $(word) *restrict w,
     $(factors)float *restrict y, size_t y_step, size_t tiles)
 {
+//$ if integers and folded then
+    $(helper)_folds folds;
+    folds.count = $(of.folds);
+    folds.$(counter)s = $(of.lines);
+    folds.scales = $(of.fold_gap);
+
+//$ end
+//$ local x_step = integers and integers.pitch or "x_step"
 //$ local function panel_of(parts, width)
         $(helper)_unpack_$(width)(w, $(of.depth), unpacked); //$ if not integers
         for (size_t tile = 0; tile < tiles; ++tile)$(#parts > 1 and " {" or "")
 //$     for _, part in ipairs(parts) do
 //$         local factors = integers and ", " .. sum("scales", part.at) .. units .. ",\n            " or ", "
-            $(helper)_outputs_$(part.outputs)(x + tile * x_step, $(sizes), $(sum(integers and "w" or "unpacked", part.at)),
+            $(helper)_outputs_$(part.outputs)(x + tile * $(x_step), $(sizes), $(sum(integers and "w" or "unpacked", part.at)),
                 $(width)$(factors)$(sum("y + tile * y_step", part.at * tile)));
 //$     end
         } //$ if #parts > 1

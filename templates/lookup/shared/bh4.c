@@ -1,6 +1,6 @@
 //$ takes prologue, helper, symbol, kernels, tile, projection, parts, groups, passes, residual, adds_residual, adds_bias
 //$ takes integers, measure, round, unpacked, blocks_argument, pass_arguments, projection_parameters
-//$ takes rows_first, find_units, block_of, panel, folded, up_to, gain_text, projection_rows, x_text, lane_axis,
+//$ takes counter, rows_first, find_units, block_of, panel, folded, up_to, gain_text, projection_rows, x_text, lane_axis,
 //$ takes x_alignment, z_rows, blocks_total
 //$ -- What the kernel works on, one after the other.
 //$ local item = kernels.layout == "rows" and "token" or "tile"
@@ -33,6 +33,7 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
         $(measure("x", groups[1].stages[1].x_step, shape.d, 0));
 //$     end
 //$ end
+    $(helper)_folds folds; //$ if folded and rows_first
 //$ for _, group in ipairs(groups) do
 
 //$ if group.count > 1 then
@@ -72,10 +73,15 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
         for (size_t row = 0; row < $(shape.block); row += $(panel)) {
 //$ for _, p in ipairs(stage.products) do
 //$ local block = block_of(p)
+//$ if folded then
+            folds.count = $(p.folds);
+            folds.$(counter)s = $(block.lines);
+            folds.scales = $(p.fold_gap);
+//$ end
             for (size_t block = 0; block < $(p.count); ++block)$(#block.full > 1 and " {" or "") //$ if p.count > 1
 //$ for _, part in ipairs(block.full) do
             $(helper)_outputs_$(part.outputs)($(rounded(p, "integers", "integers")),
-                $(block.lines)$(folded and ", " .. p.folds .. ", " .. p.fold_gap or ""),
+                $(folded and "&folds" or block.lines),
                 $(of_block(p, "w", p.offset + part.at, p.block_words)) + row * $(block.depth), $(panel),
                 $(of_block(p, "scales", p.scale_at + part.at, p.outputs)) + row,
                 $(rounded(p, "units", "units")), $(rounded(p, "starts", "starts")),
@@ -113,12 +119,12 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
         $(find_units(x, x_step, p.rows, fold_step)); //$ if rows_first
         $(round(x, x_step, p.rows, stage.unit_place, fold_step));
     } //$ if rows_first
-//$         x, x_step = "integers", integers.pitch
+//$         x = "integers"
 //$     else
 //$         x, x_step = sum("integers", p.integers_at), integers.pitch
 //$     end
 //$ end
-    $(helper)_$(p.name)($(x), $(x_step), $(sum("w", p.offset))$(looped and " + block * " .. p.block_words or ""),
+    $(helper)_$(p.name)($(x)$(rounded and "" or ", " .. x_step), $(sum("w", p.offset))$(looped and " + block * " .. p.block_words or ""),
         $(before)$(block(target, p.y_at, p.y_block)), $(stage.y_step), $(item)s$(blocks_argument and blocks_argument(p) or ""));
 } //$ if looped and rounded
 //$ end

@@ -40,7 +40,9 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
         $(measure("x", from_step, shape.d, 0)); //$ if measure
         $(round("x", from_step, shape.d, 0));
     } //$ if measure
-//$ source, from_step = "integers", integers.pitch
+//$ source = kernels.layout == "rows" and "integers, " .. integers.pitch or "integers"
+//$ else
+//$ source = "x, " .. from_step
 //$ end
 //$ for _, p in ipairs(products) do
 //$ local y_step, before = kernels.projection.y_step, unpacked and "unpacked, " or ""
@@ -49,10 +51,10 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$     .. (integers.starts and "starts, " or "") end
 //$ if p.count > 1 and not blocks_argument then
     for (size_t block = 0; block < $(p.count); ++block)
-        $(helper)_$(p.name)($(source), $(from_step), $(sum("w", p.at)) + block * $(p.block_words),
+        $(helper)_$(p.name)($(source), $(sum("w", p.at)) + block * $(p.block_words),
             $(before)z + block * $(p.y_block), $(y_step), $(item)s);
 //$ else
-    $(helper)_$(p.name)($(source), $(from_step), $(sum("w", p.at)), $(before)$(sum("z", p.y_at)), $(y_step),
+    $(helper)_$(p.name)($(source), $(sum("w", p.at)), $(before)$(sum("z", p.y_at)), $(y_step),
         $(item)s$(blocks_argument and blocks_argument(p) or ""));
 //$ end
 //$ end

@@ -3,6 +3,7 @@
 //$ takes weighted, product_text, sum_text, sums_of_integers, slots_text, lane_axis, y_rows
 //$ lines(prologue)
 //$ for _, load in ipairs(loads) do load.name = once("templates/lookup/shared/load.c", { load = load }) .. load.ending end
+//$ local columns_type = once("templates/lookup/shared/columns.h") .. "_columns"
 //$ local store_y = gather.stream and once("templates/lookup/shared/store_y.c") .. "_store_y" or false
 //$ local prefix = {} -- of the names of functions for sums of integers
 //$ if gather.integers then
@@ -16,25 +17,30 @@ $(include("templates/lookup/integer_sums/sums.c", { prefix = prefix }))
 //$ for _, t in ipairs(gather.tiles) do
 $(include("templates/lookup/shared/pack.c", { t = t })) //$ if pack
 //$     if sums_of_integers then
-$(include("templates/lookup/integer_sums/columns.c", { t = t, prefix = prefix }))
+$(include("templates/lookup/integer_sums/columns.c", { t = t, prefix = prefix, columns_type = columns_type }))
 //$     else
 
 /* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of each of `tables` tables to
    $(plural(t.width, "column")) of every token: y = from + sum of $(product_text).
-   table   [tables][$(shape.rows)][$(row_pitch)], from the first of the columns on
-   code    [$(tile == 1 and "tokens" or "tiles")]$(slots_text)$(lane_axis), from the first of the
-           tables on$(weighted and "; score likewise" or "")
-   from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
-   y       the columns of every token$(gather.stream and ", whole lines of them if it `streams`" or "")$(prefetch_next and "" or " */")
+   table    [tables][$(shape.rows)][$(row_pitch)], from the first of the columns on
+   code     [$(tile == 1 and "tokens" or "tiles")]$(slots_text)$(lane_axis), from the first of the
+            tables on$(weighted and "; score likewise" or "")
+   columns  where `from` and y of `tokens` tokens are; steps are floats$(prefetch_next and "" or " */")
 //$ if prefetch_next then
    next_table  [$(gather.group)][$(shape.rows)][$(row_pitch)], the columns that are read after these: tokens prefetch their rows in turn */
 //$ end
 static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table,
     $(pack and "size_t row_step, " or "")size_t tables,
     const uint16_t *code$(weighted and ", const float *score" or ""),
-    const float *from, size_t from_step, float *y, size_t y_step,
-    $(gather.stream and "int streams, " or "")size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next_table" or ""))
+    const $(columns_type) *columns, size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next_table" or ""))
 {
+    const float *from = columns->from;
+    const size_t from_step = columns->from_step;
+    float *y = columns->y;
+    const size_t y_step = columns->y_step; //$ if gather.scratch.sums
+    const int streams = columns->streams; //$ if gather.stream
+//$ local y_step = gather.scratch.sums and "y_step" or shape.y_step
+
 //$ if tile == 1 then
     for (size_t token = 0; token < tokens; ++token) {
         const uint16_t *token_code = code + token * $(shape.slots);
@@ -49,7 +55,7 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table,
         const float *token_score = score + token * $(shape.slots);
 //$     end
         const float *y_from = from + token * from_step;
-        float *y_to = y + token * y_step;
+        float *y_to = y + token * $(y_step);
 //$ else
     for (size_t first = 0; first < tokens; first += $(tile)) {
         const size_t end = tokens - first < $(tile) ? tokens - first : $(tile);
@@ -61,7 +67,7 @@ static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table,
             const uint16_t *next_code = token + 1 < end ? token_code + 1 : $(next_tile);
 //$     end
             const float *y_from = from + (first + token) * from_step;
-            float *y_to = y + (first + token) * y_step;
+            float *y_to = y + (first + token) * $(y_step);
 //$ end
 $(include("templates/lookup/shared/prefetch_rows.c", { t = t })) //$ if prefetch_next
 //$ local strip = gather.integers and "templates/lookup/integer_sums/strip.c" or "templates/lookup/shared/gather_strip.c"
@@ -117,6 +123,7 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$ end
 //$ if sums then buffer(sums_of_integers and "int32_t" or "float", "sums") end
 //$ if pack then buffer(tables.storage, "slice") end
+    $(columns_type) columns;
     const int streams = (uintptr_t) y % 64 == 0; //$ if gather.stream
 //$ if pack and not sums_of_integers then
     /* fewer tokens do not make up for the copy and read tables in place */
@@ -142,7 +149,7 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$ end
 
 //$ for number, t in ipairs(gather.tiles) do
-//$ local table, bias, columns = sum("weights->tables", place(t.from)), sum("weights->bias", t.from), sum("y", t.from)
+//$ local table, bias, to_y = sum("weights->tables", place(t.from)), sum("weights->bias", t.from), sum("y", t.from)
 //$ local following = gather.tiles[number + 1]
 //$ local after = sum("weights->tables", place(following and following.from or 0))
 //$ if t.count > 1 then
@@ -151,32 +158,42 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$         (t.count < parts and "(end < " .. t.count .. " ? end : " .. t.count .. ")" or "end") .. " * " .. t.width end
     for (size_t column = $(from); column < $(to); column += $(t.width)) {
         const $(tables.storage) *table = weights->tables + $(place("column"));
-//$     table, bias, columns = "table", "weights->bias + column", "y + column"
+//$     table, bias, to_y = "table", "weights->bias + column", "y + column"
 //$     after = following and sum(table, place(t.width))
 //$         or "column + " .. t.width .. " < " .. shape.d_out .. " ? " .. sum(table, place(t.width)) .. " : weights->tables"
 //$ elseif parts then
     if ($(number == 1 and "first == 0" or "end == " .. parts)) {
 //$ end
 //$ if sums_of_integers then
-$(include("templates/lookup/integer_sums/calls.c", { t = t, table = table, bias = bias, columns = columns, after = after }))
+$(include("templates/lookup/integer_sums/calls.c", { t = t, table = table, bias = bias, to_y = to_y, after = after }))
 //$ else
-//$ local waits = sums and "sums, " .. t.width or columns .. ", " .. shape.y_step
-//$ local places = { bias = bias .. ", 0", sums = waits, y = columns .. ", " .. shape.y_step }
+//$ local y_place = { at = to_y, step = shape.y_step, streams = "streams" }
+//$ local waits = sums and { at = "sums", step = t.width, streams = 0 } or y_place
+//$ local places = { bias = { at = bias, step = 0 }, sums = waits, y = y_place }
+//$ local set = {} -- what fields are
+//$ local function assign(name, value)
+    columns.$(name) = $(value); //$ if set[name] ~= value
+//$     set[name] = value
+//$ end
 //$ for _, call in ipairs(gather.calls) do
-//$     local loop = call.loop
+//$     local loop, from, to = call.loop, places[call.from], places[call.to]
+//$     assign("from", from.at)
+//$     assign("from_step", from.step)
+//$     assign("y", to.at)
+//$     if sums then assign("y_step", to.step) end
+//$     if gather.stream then assign("streams", to.streams) end
     for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step)) //$ if loop
 //$     local function at(base, step) return sum(base, times(loop and "k" or call.first, step)) end
 //$     local at_table, next = table_at(table, call), next_at(table, call, after)
-//$     local streams = gather.stream and (call.to == "sums" and sums and ", 0" or ", streams") or ""
 //$     if pack then
     $(helper)_columns_$(t.width)(packs ? $(helper)_pack_$(t.width)($(at_table), $(call.tables), slice) : $(at_table),
         row_step, $(call.tables),
-        $(at("code", call.code_step))$(weighted and ", " .. at("score", call.code_step) or ""),
-        $(places[call.from]), $(places[call.to])$(streams), tokens$(prefetch_next and ", " .. next or ""));
+        $(at("code", call.code_step))$(weighted and ", " .. at("score", call.code_step) or ""), &columns,
+        tokens$(prefetch_next and ", " .. next or ""));
 //$     else
     $(helper)_columns_$(t.width)($(at_table), $(call.tables),
-        $(at("code", call.code_step))$(weighted and ", " .. at("score", call.code_step) or ""),
-        $(places[call.from]), $(places[call.to])$(streams), tokens$(prefetch_next and ", " .. next or ""));
+        $(at("code", call.code_step))$(weighted and ", " .. at("score", call.code_step) or ""), &columns,
+        tokens$(prefetch_next and ", " .. next or ""));
 //$     end
 //$ end
 //$ end
