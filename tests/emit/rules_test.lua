@@ -129,7 +129,6 @@ local exceptions = {
     parameters = { -- drivers and kernels wait for structs
         ["templates/lookup/shared/bh4.c"] = "common",
         ["templates/lookup/shared/dense.c"] = "common",
-        ["templates/lookup/shared/gather.c"] = "common",
     },
     twice = { -- runs of blocks, and kernels for few and for many tokens, have their functions apiece
         ["templates/lookup/integer/gather.c"] = "common",
