@@ -102,10 +102,7 @@ local exceptions = {
         ["templates/lookup/training/rows.c"] = "common",
         ["templates/model/training/model.h"] = "common",
     },
-    idle = { -- loops that models of one row, head or bit turn once
-        ["templates/lookup/lanes/load_tokens.c"] = "common",
-        ["templates/lookup/shared/gather.c"] = "common",
-        ["templates/lookup/shared/sign_hash.c"] = "common",
+    idle = { -- loops that models of one row or head turn once
         ["templates/model/blocks/attention.c"] = "common",
         ["templates/model/blocks/blocks.c"] = "common",
         ["templates/model/blocks/table_attention.c"] = "common",

@@ -57,10 +57,10 @@ static inline float $(helper)_scores_to_integers(const float *score, size_t $(ro
    words  [($(sum(rows, words.rows - 1))) / $(words.rows)]$(axis)[$(tile)]; unit [$(tile)] */
 static inline void $(helper)_scores_to_integers(const float *score, size_t $(rows), uint32_t *words, float *unit)
 {
-    for (size_t token = 0; token < $(tile); $(advance("token", isa.lanes))) {
+//$ loop("token", 0, tile, isa.lanes, function(token)
         $(isa.vector) max = $(isa.zero()), all = $(isa.zero());
         for (size_t k = 0; k < $(rows); ++k) {
-            const $(isa.vector) s = $(isa.load_unaligned("score + k * " .. tile, "token"));
+            const $(isa.vector) s = $(isa.load_unaligned("score + k * " .. tile, token));
             max = $(isa.max("max", "s"));
             all = $(isa.add("all", "s"));
         }
@@ -71,7 +71,7 @@ static inline void $(helper)_scores_to_integers(const float *score, size_t $(row
 //$         q[r + 1] = "q" .. r
 //$         local value = words.round(isa.mul("inverse",
 //$             isa.load_unaligned("score + " .. (r == 0 and "k" or "(" .. sum("k", r) .. ")") .. " * " .. tile,
-//$             "token")))
+//$             token)))
 //$         if r > 0 and partial then value = sum("k", r) .. " < " .. rows .. " ? " .. value .. " : " .. isa.index_zero() end
             const $(isa.index) q$(r) = $(value);
 //$     end
@@ -81,10 +81,10 @@ static inline void $(helper)_scores_to_integers(const float *score, size_t $(row
 //$             values[r] = part.name .. r - 1
             const $(isa.index) $(values[r]) = $(value);
 //$         end
-            $(isa.store_words(at, "token", words.unite(values)));
+            $(isa.store_words(at, token, words.unite(values)));
 //$     end
         }
-        $(isa.store_unaligned("unit", "token", isa.fma("all", isa.zero(), isa.mul("max", isa.broadcast("1.0f / " .. all_levels)))));
-    }
+        $(isa.store_unaligned("unit", token, isa.fma("all", isa.zero(), isa.mul("max", isa.broadcast("1.0f / " .. all_levels)))));
+//$ end)
 }
 //$ end

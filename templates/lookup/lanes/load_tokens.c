@@ -18,14 +18,17 @@
    loaded  [$(shape.d)][$(tile)], aligned to a vector, must not overlap x. Cannot fail. */
 void $(symbol)(const float *restrict x, size_t tokens, float *restrict loaded)
 {
+//$ if tile > 1 then
     const float *row[$(tile)];
     for (size_t token = 0; token < $(tile); ++token)
         row[token] = x + (token < tokens ? token : tokens - 1) * $(shape.x_step);
 
+//$ end
 //$ if tile == 1 then
+    (void) tokens; /* one */
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 //$ loop("column", 0, shape.d, 1, function(column)
-        loaded[$(column)] = one * row[0][$(column)];
+        loaded[$(column)] = one * x[$(column)];
 //$ end)
 //$ elseif isa.lanes == 1 then
 //$ loop("column", 0, shape.d, 1, function(column)

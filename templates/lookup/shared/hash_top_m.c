@@ -64,10 +64,10 @@ $(include("templates/lookup/shared/hash_bits.c"))
 //$ if hash.grown < shape.tau then
 
     /* The other bits: of these vertices and those that differ in one more bit, the $(hash.count) cheapest. */
-    for (size_t bit = $(hash.grown); bit < $(shape.tau); ++bit) {
-        const $(isa.vector) z_bit = $(isa.load("z", "bit * " .. step));
+//$ loop("bit", hash.grown, shape.tau, 1, function(bit)
+        const $(isa.vector) z_bit = $(isa.load("z", times(bit, step)));
         const $(isa.vector) magnitude = $(isa.abs("z_bit"));
-        const $(isa.index) flip = $(isa.index_broadcast((1 << shape.tau - 1) .. "u >> bit"));
+        const $(isa.index) flip = $(isa.index_broadcast((1 << shape.tau - 1) .. "u >> " .. bit));
         for (size_t i = 0, j = $(hash.count - 1); i < j; ++i, --j) {
             const $(isa.vector) i_cost = $(isa.add(list.get("cost", "j"), "magnitude"));
             const $(isa.vector) j_cost = $(isa.add(list.get("cost", "i"), "magnitude"));
@@ -77,7 +77,7 @@ $(include("templates/lookup/shared/hash_bits.c"))
             $(helper)_replace_vertex($(list.at("cost", "j")), $(list.at("flips", "j")), j_cost, j_flips);
         }
         $(helper)_merge_vertices(cost, flips, $(hash.count));
-    }
+//$ end, { block = true })
 //$ end
 
 //$ if score.share then

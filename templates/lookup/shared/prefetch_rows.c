@@ -8,10 +8,13 @@
 //$     if prefetch_next.every > 1 then
         if ((first + token) % $(prefetch_next.every) == 0) {
             const uintptr_t row = (uintptr_t) next_table + (first + token) / $(prefetch_next.every) * $(row_bytes);
-//$     else
-        for (size_t n = 0; n < $(prefetch_next.rows); ++n) {
-            const uintptr_t row = (uintptr_t) next_table + ((first + token) * $(prefetch_next.rows) + n) * $(row_bytes);
-//$     end
             $(isa.prefetch_l2("row", bytes_of(element))); //$ for element = 0, t.width - 1, line_elements
         }
+//$     else
+//$ loop("n", 0, prefetch_next.rows, 1, function(n)
+//$ local number = sum(times("(first + token)", prefetch_next.rows), n)
+            const uintptr_t row = (uintptr_t) next_table + $(n == "n" and "(" .. number .. ")" or number) * $(row_bytes);
+            $(isa.prefetch_l2("row", bytes_of(element))); //$ for element = 0, t.width - 1, line_elements
+//$ end, { block = true })
+//$     end
 

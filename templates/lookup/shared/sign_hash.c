@@ -57,36 +57,44 @@ void $(symbol)(const float *restrict z,
 //$ end
 //$ -- Prefetches the beginnings of rows just found, and their scales: they come while the next tables are hashed. Not a function: gcc
 //$ -- drops calls of one that does nothing else.
-//$ local function prefetch_found(table, count, code)
-        if (prefetch)
-            for (size_t i = 0; i < $(count); ++i) {
-                const size_t number = $(sum(times(table, shape.rows), code));
+//$ local function prefetch_found(count, table_of, code)
+        if (prefetch)$(count == 1 and " {" or "")
+//$ loop("i", 0, type(count) == "number" and count, 1, function(i)
+                const size_t number = $(sum(times(table_of(i), shape.rows), code(i)));
                 $(isa.prefetch_l1("prefetch->table_scales", "number")); //$ if tables.scaled
 //$     for element = 0, prefetch_first - 1, line_elements do
                 $(isa.prefetch_l2("prefetch->tables", sum("number * " .. constant("ROW_PITCH"), place(element))));
 //$     end
-            }
+//$ end, { to = count })
+        } //$ if count == 1
 //$ end
 //$ if hash.spread then
     float *lane_score = (float *) (void *) ((unsigned char *) vertices + $(hash.at.score)); //$ if score.scored
     uint16_t *lane_code = (uint16_t *) (void *) ((unsigned char *) vertices + $(hash.at.code));
 
-    for (size_t table = 0; table < $(shape.h); $(advance("table", lanes))) { /* lanes without a table repeat the last one */
-        const size_t tables = $(shape.h) - table < $(lanes) ? $(shape.h) - table : $(lanes);
+//$ local tables = shape.h > lanes and "tables" or shape.h
+//$ loop("table", 0, shape.h, lanes, function(table)
+        /* lanes without a table repeat the last one */ //$ if shape.h % lanes > 0
+        const size_t tables = $(shape.h) - table < $(lanes) ? $(shape.h) - table : $(lanes); //$ if shape.h > lanes
         for (size_t i = 0; i < $(lanes); ++i)
-            row[i] = z + (table + (i < tables ? i : tables - 1)) * $(shape.tau);
+//$ local last = shape.h > lanes and "tables - 1" or shape.h - 1
+            row[i] = $(shape.h == 1 and "z" or "z + " .. times(sum(table, shape.h == lanes and "i" or "(i < " .. tables .. " ? i : " .. last .. ")"), shape.tau));
 //$ transposed()
         $(helper)_$(hash.name)(bits, lane_code$(score.scored and ", lane_score" or "")$(hash.lists and ", vertices" or ""));
         const uint16_t *found = code; //$ if prefetch_first
-        for (size_t i = 0; i < tables; ++i)
+//$ loop("i", 0, type(tables) == "number" and tables, 1, function(i)
             for (size_t n = 0; n < $(shape.neighbours); ++n)$(score.scored and " {" or "")
-                *code++ = lane_code[n * $(lanes) + i];
+                *code++ = lane_code[$(sum("n * " .. lanes, i))];
 //$ if score.scored then
-                *score++ = lane_score[n * $(lanes) + i];
+                *score++ = lane_score[$(sum("n * " .. lanes, i))];
             }
 //$ end
-//$ if prefetch_first then prefetch_found("table + i / " .. shape.neighbours, "tables * " .. shape.neighbours, "found[i]") end
-    }
+//$ end, { to = tables, braces = false })
+//$ if prefetch_first then
+//$     prefetch_found(times(tables, shape.neighbours), function(i) return sum(table, i .. " / " .. shape.neighbours) end,
+//$         function(i) return "found[" .. i .. "]" end)
+//$ end
+//$ end)
 //$ else
 
 //$ local whole, rest = shape.h - shape.h % lanes, shape.h % lanes
@@ -95,7 +103,9 @@ void $(symbol)(const float *restrict z,
             row[i] = z + $(times(sum(table, "i"), shape.tau));
 //$ transposed()
         $(helper)_$(hash.name)(bits, $(sum("code", table))$(score.scored and ", " .. sum("score", table) or ""));
-//$ if prefetch_first then prefetch_found(sum(table, "i"), lanes, "code[" .. sum(table, "i") .. "]") end
+//$ if prefetch_first then
+//$     prefetch_found(lanes, function(i) return sum(table, i) end, function(i) return "code[" .. sum(table, i) .. "]" end)
+//$ end
 //$ end)
 //$ if rest > 0 then
     { /* the last $(rest == 1 and "table, in all lanes" or rest .. " tables; the other lanes repeat the last one") */
@@ -110,7 +120,9 @@ void $(symbol)(const float *restrict z,
             code[$(sum(lane, whole))] = last_code[$(lane)];
             score[$(sum(lane, whole))] = last_score[$(lane)]; //$ if score.scored
 //$ end)
-//$ if prefetch_first then prefetch_found(sum("i", whole), rest, "last_code[i]") end
+//$ if prefetch_first then
+//$     prefetch_found(rest, function(i) return sum(i, whole) end, function(i) return "last_code[" .. i .. "]" end)
+//$ end
     }
 //$ end
 //$ end
