@@ -11,124 +11,122 @@
 
 /* From templates/model/blocks/product.c. */
 
-/* 16 outputs of 6 tokens, a strip of a panel: y += W x, or y = W x for the first inputs. */
+/* 16 outputs of a panel, of 6 tokens: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_6(const float *restrict x, size_t x_step, const float *restrict w,
-    size_t inputs, float *restrict y, size_t y_step, int first)
+    float *restrict y, size_t y_step, size_t inputs, int first, __m256 zero)
 {
-    const __m256 zero = _mm256_set1_ps(tiny_skipless_hidden(0.0f)); /* else a loop around it is a call of memset */
-    __m256 y0_0 = first ? zero : _mm256_loadu_ps(y);
-    __m256 y0_1 = first ? zero : _mm256_loadu_ps(y + 8);
-    __m256 y1_0 = first ? zero : _mm256_loadu_ps(y + y_step);
-    __m256 y1_1 = first ? zero : _mm256_loadu_ps(y + y_step + 8);
-    __m256 y2_0 = first ? zero : _mm256_loadu_ps(y + 2 * y_step);
-    __m256 y2_1 = first ? zero : _mm256_loadu_ps(y + 2 * y_step + 8);
-    __m256 y3_0 = first ? zero : _mm256_loadu_ps(y + 3 * y_step);
-    __m256 y3_1 = first ? zero : _mm256_loadu_ps(y + 3 * y_step + 8);
-    __m256 y4_0 = first ? zero : _mm256_loadu_ps(y + 4 * y_step);
-    __m256 y4_1 = first ? zero : _mm256_loadu_ps(y + 4 * y_step + 8);
-    __m256 y5_0 = first ? zero : _mm256_loadu_ps(y + 5 * y_step);
-    __m256 y5_1 = first ? zero : _mm256_loadu_ps(y + 5 * y_step + 8);
+    __m256 sum0_0 = first ? zero : _mm256_loadu_ps(y);
+    __m256 sum0_1 = first ? zero : _mm256_loadu_ps(y + 8);
+    __m256 sum1_0 = first ? zero : _mm256_loadu_ps(y + y_step);
+    __m256 sum1_1 = first ? zero : _mm256_loadu_ps(y + y_step + 8);
+    __m256 sum2_0 = first ? zero : _mm256_loadu_ps(y + 2 * y_step);
+    __m256 sum2_1 = first ? zero : _mm256_loadu_ps(y + 2 * y_step + 8);
+    __m256 sum3_0 = first ? zero : _mm256_loadu_ps(y + 3 * y_step);
+    __m256 sum3_1 = first ? zero : _mm256_loadu_ps(y + 3 * y_step + 8);
+    __m256 sum4_0 = first ? zero : _mm256_loadu_ps(y + 4 * y_step);
+    __m256 sum4_1 = first ? zero : _mm256_loadu_ps(y + 4 * y_step + 8);
+    __m256 sum5_0 = first ? zero : _mm256_loadu_ps(y + 5 * y_step);
+    __m256 sum5_1 = first ? zero : _mm256_loadu_ps(y + 5 * y_step + 8);
 
     for (size_t k = 0; k < inputs; ++k) {
         const float *row = w + k * 32;
         const __m256 w0 = _mm256_loadu_ps(row);
         const __m256 w1 = _mm256_loadu_ps(row + 8);
         const __m256 x0 = _mm256_set1_ps(x[k]);
-        y0_0 = _mm256_fmadd_ps(x0, w0, y0_0);
-        y0_1 = _mm256_fmadd_ps(x0, w1, y0_1);
+        sum0_0 = _mm256_fmadd_ps(x0, w0, sum0_0);
+        sum0_1 = _mm256_fmadd_ps(x0, w1, sum0_1);
         const __m256 x1 = _mm256_set1_ps(x[x_step + k]);
-        y1_0 = _mm256_fmadd_ps(x1, w0, y1_0);
-        y1_1 = _mm256_fmadd_ps(x1, w1, y1_1);
+        sum1_0 = _mm256_fmadd_ps(x1, w0, sum1_0);
+        sum1_1 = _mm256_fmadd_ps(x1, w1, sum1_1);
         const __m256 x2 = _mm256_set1_ps(x[2 * x_step + k]);
-        y2_0 = _mm256_fmadd_ps(x2, w0, y2_0);
-        y2_1 = _mm256_fmadd_ps(x2, w1, y2_1);
+        sum2_0 = _mm256_fmadd_ps(x2, w0, sum2_0);
+        sum2_1 = _mm256_fmadd_ps(x2, w1, sum2_1);
         const __m256 x3 = _mm256_set1_ps(x[3 * x_step + k]);
-        y3_0 = _mm256_fmadd_ps(x3, w0, y3_0);
-        y3_1 = _mm256_fmadd_ps(x3, w1, y3_1);
+        sum3_0 = _mm256_fmadd_ps(x3, w0, sum3_0);
+        sum3_1 = _mm256_fmadd_ps(x3, w1, sum3_1);
         const __m256 x4 = _mm256_set1_ps(x[4 * x_step + k]);
-        y4_0 = _mm256_fmadd_ps(x4, w0, y4_0);
-        y4_1 = _mm256_fmadd_ps(x4, w1, y4_1);
+        sum4_0 = _mm256_fmadd_ps(x4, w0, sum4_0);
+        sum4_1 = _mm256_fmadd_ps(x4, w1, sum4_1);
         const __m256 x5 = _mm256_set1_ps(x[5 * x_step + k]);
-        y5_0 = _mm256_fmadd_ps(x5, w0, y5_0);
-        y5_1 = _mm256_fmadd_ps(x5, w1, y5_1);
+        sum5_0 = _mm256_fmadd_ps(x5, w0, sum5_0);
+        sum5_1 = _mm256_fmadd_ps(x5, w1, sum5_1);
     }
 
-    _mm256_storeu_ps(y, y0_0);
-    _mm256_storeu_ps(y + 8, y0_1);
-    _mm256_storeu_ps(y + y_step, y1_0);
-    _mm256_storeu_ps(y + y_step + 8, y1_1);
-    _mm256_storeu_ps(y + 2 * y_step, y2_0);
-    _mm256_storeu_ps(y + 2 * y_step + 8, y2_1);
-    _mm256_storeu_ps(y + 3 * y_step, y3_0);
-    _mm256_storeu_ps(y + 3 * y_step + 8, y3_1);
-    _mm256_storeu_ps(y + 4 * y_step, y4_0);
-    _mm256_storeu_ps(y + 4 * y_step + 8, y4_1);
-    _mm256_storeu_ps(y + 5 * y_step, y5_0);
-    _mm256_storeu_ps(y + 5 * y_step + 8, y5_1);
+    _mm256_storeu_ps(y, sum0_0);
+    _mm256_storeu_ps(y + 8, sum0_1);
+    _mm256_storeu_ps(y + y_step, sum1_0);
+    _mm256_storeu_ps(y + y_step + 8, sum1_1);
+    _mm256_storeu_ps(y + 2 * y_step, sum2_0);
+    _mm256_storeu_ps(y + 2 * y_step + 8, sum2_1);
+    _mm256_storeu_ps(y + 3 * y_step, sum3_0);
+    _mm256_storeu_ps(y + 3 * y_step + 8, sum3_1);
+    _mm256_storeu_ps(y + 4 * y_step, sum4_0);
+    _mm256_storeu_ps(y + 4 * y_step + 8, sum4_1);
+    _mm256_storeu_ps(y + 5 * y_step, sum5_0);
+    _mm256_storeu_ps(y + 5 * y_step + 8, sum5_1);
 }
 
-/* 16 outputs of 2 tokens, a strip of a panel: y += W x, or y = W x for the first inputs. */
+/* 16 outputs of a panel, of 2 tokens: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_2(const float *restrict x, size_t x_step, const float *restrict w,
-    size_t inputs, float *restrict y, size_t y_step, int first)
+    float *restrict y, size_t y_step, size_t inputs, int first, __m256 zero)
 {
-    const __m256 zero = _mm256_set1_ps(tiny_skipless_hidden(0.0f)); /* else a loop around it is a call of memset */
-    __m256 y0_0 = first ? zero : _mm256_loadu_ps(y);
-    __m256 y0_1 = first ? zero : _mm256_loadu_ps(y + 8);
-    __m256 y1_0 = first ? zero : _mm256_loadu_ps(y + y_step);
-    __m256 y1_1 = first ? zero : _mm256_loadu_ps(y + y_step + 8);
+    __m256 sum0_0 = first ? zero : _mm256_loadu_ps(y);
+    __m256 sum0_1 = first ? zero : _mm256_loadu_ps(y + 8);
+    __m256 sum1_0 = first ? zero : _mm256_loadu_ps(y + y_step);
+    __m256 sum1_1 = first ? zero : _mm256_loadu_ps(y + y_step + 8);
 
     for (size_t k = 0; k < inputs; ++k) {
         const float *row = w + k * 32;
         const __m256 w0 = _mm256_loadu_ps(row);
         const __m256 w1 = _mm256_loadu_ps(row + 8);
         const __m256 x0 = _mm256_set1_ps(x[k]);
-        y0_0 = _mm256_fmadd_ps(x0, w0, y0_0);
-        y0_1 = _mm256_fmadd_ps(x0, w1, y0_1);
+        sum0_0 = _mm256_fmadd_ps(x0, w0, sum0_0);
+        sum0_1 = _mm256_fmadd_ps(x0, w1, sum0_1);
         const __m256 x1 = _mm256_set1_ps(x[x_step + k]);
-        y1_0 = _mm256_fmadd_ps(x1, w0, y1_0);
-        y1_1 = _mm256_fmadd_ps(x1, w1, y1_1);
+        sum1_0 = _mm256_fmadd_ps(x1, w0, sum1_0);
+        sum1_1 = _mm256_fmadd_ps(x1, w1, sum1_1);
     }
 
-    _mm256_storeu_ps(y, y0_0);
-    _mm256_storeu_ps(y + 8, y0_1);
-    _mm256_storeu_ps(y + y_step, y1_0);
-    _mm256_storeu_ps(y + y_step + 8, y1_1);
+    _mm256_storeu_ps(y, sum0_0);
+    _mm256_storeu_ps(y + 8, sum0_1);
+    _mm256_storeu_ps(y + y_step, sum1_0);
+    _mm256_storeu_ps(y + y_step + 8, sum1_1);
 }
 
-/* 16 outputs of a token, a strip of a panel: y += W x, or y = W x for the first inputs. */
-static inline void tiny_skipless_product_of_1(const float *restrict x, const float *restrict w, size_t inputs,
-    float *restrict y, int first)
+/* 16 outputs of a panel, of one token: y += W x, or y = W x for the first inputs. */
+static inline void tiny_skipless_product_of_1(const float *restrict x, const float *restrict w, float *restrict y,
+    size_t inputs, int first, __m256 zero)
 {
-    const __m256 zero = _mm256_set1_ps(tiny_skipless_hidden(0.0f)); /* else a loop around it is a call of memset */
-    __m256 y0_0 = first ? zero : _mm256_loadu_ps(y);
-    __m256 y0_1 = first ? zero : _mm256_loadu_ps(y + 8);
+    __m256 sum0 = first ? zero : _mm256_loadu_ps(y);
+    __m256 sum1 = first ? zero : _mm256_loadu_ps(y + 8);
 
     for (size_t k = 0; k < inputs; ++k) {
         const float *row = w + k * 32;
         const __m256 w0 = _mm256_loadu_ps(row);
         const __m256 w1 = _mm256_loadu_ps(row + 8);
         const __m256 x0 = _mm256_set1_ps(x[k]);
-        y0_0 = _mm256_fmadd_ps(x0, w0, y0_0);
-        y0_1 = _mm256_fmadd_ps(x0, w1, y0_1);
+        sum0 = _mm256_fmadd_ps(x0, w0, sum0);
+        sum1 = _mm256_fmadd_ps(x0, w1, sum1);
     }
 
-    _mm256_storeu_ps(y, y0_0);
-    _mm256_storeu_ps(y + 8, y0_1);
+    _mm256_storeu_ps(y, sum0);
+    _mm256_storeu_ps(y + 8, sum1);
 }
 
-/* 32 outputs of each of 2 panels, `apart` weights and `y_apart` outputs from each other, of one token: y = W x. Weights
-   are read once, from memory, which delivers several streams faster than one. */
+/* 32 outputs of each of 2 panels, of one token: y = W x.
+   Panels lie `apart` words or weights from each other, their outputs `y_apart` floats. Weights are read once, from
+   memory, which delivers several streams faster than one. */
 static inline void tiny_skipless_product_alone_2(const float *restrict x, const float *restrict w, size_t apart,
-    size_t inputs, float *restrict y, size_t y_apart, __m256 zero)
+    float *restrict y, size_t y_apart, size_t inputs, __m256 zero)
 {
-    __m256 y0_0_0 = zero;
-    __m256 y0_0_1 = zero;
-    __m256 y0_0_2 = zero;
-    __m256 y0_0_3 = zero;
-    __m256 y1_0_0 = zero;
-    __m256 y1_0_1 = zero;
-    __m256 y1_0_2 = zero;
-    __m256 y1_0_3 = zero;
+    __m256 sum0_0 = zero;
+    __m256 sum0_1 = zero;
+    __m256 sum0_2 = zero;
+    __m256 sum0_3 = zero;
+    __m256 sum1_0 = zero;
+    __m256 sum1_1 = zero;
+    __m256 sum1_2 = zero;
+    __m256 sum1_3 = zero;
 
     for (size_t k = 0; k < inputs; ++k) {
         const float *row = w + k * 32;
@@ -138,65 +136,67 @@ static inline void tiny_skipless_product_alone_2(const float *restrict x, const 
         _mm_prefetch((const char *) ((uintptr_t) (row + apart) + 1088), _MM_HINT_T0);
         const __m256 x0 = _mm256_set1_ps(x[k]);
         const __m256 w0_0 = _mm256_loadu_ps(row);
-        y0_0_0 = _mm256_fmadd_ps(x0, w0_0, y0_0_0);
+        sum0_0 = _mm256_fmadd_ps(x0, w0_0, sum0_0);
         const __m256 w0_1 = _mm256_loadu_ps(row + 8);
-        y0_0_1 = _mm256_fmadd_ps(x0, w0_1, y0_0_1);
+        sum0_1 = _mm256_fmadd_ps(x0, w0_1, sum0_1);
         const __m256 w0_2 = _mm256_loadu_ps(row + 16);
-        y0_0_2 = _mm256_fmadd_ps(x0, w0_2, y0_0_2);
+        sum0_2 = _mm256_fmadd_ps(x0, w0_2, sum0_2);
         const __m256 w0_3 = _mm256_loadu_ps(row + 24);
-        y0_0_3 = _mm256_fmadd_ps(x0, w0_3, y0_0_3);
+        sum0_3 = _mm256_fmadd_ps(x0, w0_3, sum0_3);
         const __m256 w1_0 = _mm256_loadu_ps(row + apart);
-        y1_0_0 = _mm256_fmadd_ps(x0, w1_0, y1_0_0);
+        sum1_0 = _mm256_fmadd_ps(x0, w1_0, sum1_0);
         const __m256 w1_1 = _mm256_loadu_ps(row + apart + 8);
-        y1_0_1 = _mm256_fmadd_ps(x0, w1_1, y1_0_1);
+        sum1_1 = _mm256_fmadd_ps(x0, w1_1, sum1_1);
         const __m256 w1_2 = _mm256_loadu_ps(row + apart + 16);
-        y1_0_2 = _mm256_fmadd_ps(x0, w1_2, y1_0_2);
+        sum1_2 = _mm256_fmadd_ps(x0, w1_2, sum1_2);
         const __m256 w1_3 = _mm256_loadu_ps(row + apart + 24);
-        y1_0_3 = _mm256_fmadd_ps(x0, w1_3, y1_0_3);
+        sum1_3 = _mm256_fmadd_ps(x0, w1_3, sum1_3);
     }
-    _mm256_storeu_ps(y, y0_0_0);
-    _mm256_storeu_ps(y + 8, y0_0_1);
-    _mm256_storeu_ps(y + 16, y0_0_2);
-    _mm256_storeu_ps(y + 24, y0_0_3);
-    _mm256_storeu_ps(y + y_apart, y1_0_0);
-    _mm256_storeu_ps(y + y_apart + 8, y1_0_1);
-    _mm256_storeu_ps(y + y_apart + 16, y1_0_2);
-    _mm256_storeu_ps(y + y_apart + 24, y1_0_3);
+
+    _mm256_storeu_ps(y, sum0_0);
+    _mm256_storeu_ps(y + 8, sum0_1);
+    _mm256_storeu_ps(y + 16, sum0_2);
+    _mm256_storeu_ps(y + 24, sum0_3);
+    _mm256_storeu_ps(y + y_apart, sum1_0);
+    _mm256_storeu_ps(y + y_apart + 8, sum1_1);
+    _mm256_storeu_ps(y + y_apart + 16, sum1_2);
+    _mm256_storeu_ps(y + y_apart + 24, sum1_3);
 }
 
-/* 32 outputs of one token: y = W x. */
-static inline void tiny_skipless_product_alone(const float *restrict x, const float *restrict w, size_t inputs,
-    float *restrict y, __m256 zero)
+/* 32 outputs of a panel, of one token: y = W x. */
+static inline void tiny_skipless_product_alone(const float *restrict x, const float *restrict w, float *restrict y,
+    size_t inputs, __m256 zero)
 {
-    __m256 y0_0_0 = zero;
-    __m256 y0_0_1 = zero;
-    __m256 y0_0_2 = zero;
-    __m256 y0_0_3 = zero;
+    __m256 sum0 = zero;
+    __m256 sum1 = zero;
+    __m256 sum2 = zero;
+    __m256 sum3 = zero;
 
     for (size_t k = 0; k < inputs; ++k) {
         const float *row = w + k * 32;
         _mm_prefetch((const char *) ((uintptr_t) row + 1024), _MM_HINT_T0);
         _mm_prefetch((const char *) ((uintptr_t) row + 1088), _MM_HINT_T0);
         const __m256 x0 = _mm256_set1_ps(x[k]);
-        const __m256 w0_0 = _mm256_loadu_ps(row);
-        y0_0_0 = _mm256_fmadd_ps(x0, w0_0, y0_0_0);
-        const __m256 w0_1 = _mm256_loadu_ps(row + 8);
-        y0_0_1 = _mm256_fmadd_ps(x0, w0_1, y0_0_1);
-        const __m256 w0_2 = _mm256_loadu_ps(row + 16);
-        y0_0_2 = _mm256_fmadd_ps(x0, w0_2, y0_0_2);
-        const __m256 w0_3 = _mm256_loadu_ps(row + 24);
-        y0_0_3 = _mm256_fmadd_ps(x0, w0_3, y0_0_3);
+        const __m256 w0 = _mm256_loadu_ps(row);
+        sum0 = _mm256_fmadd_ps(x0, w0, sum0);
+        const __m256 w1 = _mm256_loadu_ps(row + 8);
+        sum1 = _mm256_fmadd_ps(x0, w1, sum1);
+        const __m256 w2 = _mm256_loadu_ps(row + 16);
+        sum2 = _mm256_fmadd_ps(x0, w2, sum2);
+        const __m256 w3 = _mm256_loadu_ps(row + 24);
+        sum3 = _mm256_fmadd_ps(x0, w3, sum3);
     }
-    _mm256_storeu_ps(y, y0_0_0);
-    _mm256_storeu_ps(y + 8, y0_0_1);
-    _mm256_storeu_ps(y + 16, y0_0_2);
-    _mm256_storeu_ps(y + 24, y0_0_3);
+
+    _mm256_storeu_ps(y, sum0);
+    _mm256_storeu_ps(y + 8, sum1);
+    _mm256_storeu_ps(y + 16, sum2);
+    _mm256_storeu_ps(y + 24, sum3);
 }
 
 /* A dense product for some tokens: y = W x + bias.
-   x_rows  rows of inputs
+   x_rows  inputs
    map     weights are [panels][inputs][32 outputs]
-   y_rows  rows of panels * 32 floats
+   y_rows  panels * 32 floats
    Nothing may overlap; any float alignment. Cannot fail. */
 void tiny_skipless_product_f32__avx2(const tiny_skipless_matrix_f32 *map, const tiny_skipless_rows *x_rows,
     const tiny_skipless_rows *y_rows, size_t tokens)
@@ -204,39 +204,38 @@ void tiny_skipless_product_f32__avx2(const tiny_skipless_matrix_f32 *map, const 
     const float *x = x_rows->at;
     const float *w = map->weights;
     float *y = y_rows->at;
-    const size_t inputs = map->inputs, panels = map->panels;
+    const size_t x_step = x_rows->step, y_step = y_rows->step, panels = map->panels;
+    const size_t inputs = map->inputs;
+    const size_t of_panel = inputs * 32;
     const __m256 zero = _mm256_set1_ps(tiny_skipless_hidden(0.0f)); /* else its loop is a call of memset */
+    size_t token = 0;
 
-    if (tokens == 1) {
-        const size_t each = panels / 2;
-        for (size_t panel = 0; panel < each; ++panel)
-            tiny_skipless_product_alone_2(x, w + panel * inputs * 32, each * inputs * 32, inputs, y + panel * 32,
-                each * 32, zero);
-        for (size_t panel = 2 * each; panel < panels; ++panel)
-            tiny_skipless_product_alone(x, w + panel * inputs * 32, inputs, y + panel * 32, zero);
-    } else {
-        const size_t x_step = x_rows->step, y_step = y_rows->step;
-        for (size_t k = 0; k < inputs; k += 1024) {
-            const size_t depth = inputs - k < 1024 ? inputs - k : 1024;
-            for (size_t output = 0; output < panels * 32; output += 16) {
-                const float *strip = w + (output / 32 * inputs + k) * 32 + output % 32;
-                size_t token = 0;
-                for (; token + 6 <= tokens; token += 6) {
-                    tiny_skipless_product_of_6(x + token * x_step + k, x_step, strip, depth,
-                        y + token * y_step + output, y_step, k == 0);
-                }
-                for (; token + 2 <= tokens; token += 2) {
-                    tiny_skipless_product_of_2(x + token * x_step + k, x_step, strip, depth,
-                        y + token * y_step + output, y_step, k == 0);
-                }
-                for (; token < tokens; ++token) {
-                    tiny_skipless_product_of_1(x + token * x_step + k, strip, depth, y + token * y_step + output,
-                        k == 0);
-                }
-            }
+    for (size_t k = 0; tokens > 1 && k < inputs; k += 1024) {
+        const size_t depth = inputs - k < 1024 ? inputs - k : 1024;
+        for (size_t output = 0; output < panels * 32; output += 16) {
+            const float *strip = w + output / 32 * of_panel + k * 32 + output % 32;
+            token = 0;
+            for (; token + 5 < tokens; token += 6)
+                tiny_skipless_product_of_6(x + token * x_step + k, x_step, strip, y + token * y_step + output, y_step,
+                    depth, k == 0, zero);
+            for (; token + 1 < tokens; token += 2)
+                tiny_skipless_product_of_2(x + token * x_step + k, x_step, strip, y + token * y_step + output, y_step,
+                    depth, k == 0, zero);
+            for (; token < tokens; ++token)
+                tiny_skipless_product_of_1(x + token * x_step + k, strip, y + token * y_step + output, depth, k == 0,
+                    zero);
         }
     }
-    for (size_t token = 0; token < tokens; ++token, y += y_rows->step)
+    for (; token < tokens; ++token) {
+        const size_t each = panels / 2;
+        for (size_t panel = 0; panel < each; ++panel)
+            tiny_skipless_product_alone_2(x + token * x_step, w + panel * of_panel, each * of_panel,
+                y + token * y_step + panel * 32, each * 32, inputs, zero);
+        for (size_t panel = 2 * each; panel < panels; ++panel)
+            tiny_skipless_product_alone(x + token * x_step, w + panel * of_panel, y + token * y_step + panel * 32,
+                inputs, zero);
+    }
+    for (token = 0; token < tokens; ++token, y += y_step)
         for (size_t output = 0; output < panels * 32; output += 8) {
             const __m256 sums = _mm256_loadu_ps(y + output);
             const __m256 offsets = _mm256_loadu_ps(map->bias + output);

@@ -11,188 +11,186 @@
 
 /* From templates/model/blocks/product.c. */
 
-/* 32 outputs of 12 tokens, a strip of a panel: y += W x, or y = W x for the first inputs. */
+/* 32 outputs of a panel, of 12 tokens: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_12(const float *restrict x, size_t x_step, const float *restrict w,
-    size_t inputs, float *restrict y, size_t y_step, int first)
+    float *restrict y, size_t y_step, size_t inputs, int first, __m512 zero)
 {
-    const __m512 zero = _mm512_set1_ps(tiny_skipless_hidden(0.0f)); /* else a loop around it is a call of memset */
-    __m512 y0_0 = first ? zero : _mm512_loadu_ps(y);
-    __m512 y0_1 = first ? zero : _mm512_loadu_ps(y + 16);
-    __m512 y1_0 = first ? zero : _mm512_loadu_ps(y + y_step);
-    __m512 y1_1 = first ? zero : _mm512_loadu_ps(y + y_step + 16);
-    __m512 y2_0 = first ? zero : _mm512_loadu_ps(y + 2 * y_step);
-    __m512 y2_1 = first ? zero : _mm512_loadu_ps(y + 2 * y_step + 16);
-    __m512 y3_0 = first ? zero : _mm512_loadu_ps(y + 3 * y_step);
-    __m512 y3_1 = first ? zero : _mm512_loadu_ps(y + 3 * y_step + 16);
-    __m512 y4_0 = first ? zero : _mm512_loadu_ps(y + 4 * y_step);
-    __m512 y4_1 = first ? zero : _mm512_loadu_ps(y + 4 * y_step + 16);
-    __m512 y5_0 = first ? zero : _mm512_loadu_ps(y + 5 * y_step);
-    __m512 y5_1 = first ? zero : _mm512_loadu_ps(y + 5 * y_step + 16);
-    __m512 y6_0 = first ? zero : _mm512_loadu_ps(y + 6 * y_step);
-    __m512 y6_1 = first ? zero : _mm512_loadu_ps(y + 6 * y_step + 16);
-    __m512 y7_0 = first ? zero : _mm512_loadu_ps(y + 7 * y_step);
-    __m512 y7_1 = first ? zero : _mm512_loadu_ps(y + 7 * y_step + 16);
-    __m512 y8_0 = first ? zero : _mm512_loadu_ps(y + 8 * y_step);
-    __m512 y8_1 = first ? zero : _mm512_loadu_ps(y + 8 * y_step + 16);
-    __m512 y9_0 = first ? zero : _mm512_loadu_ps(y + 9 * y_step);
-    __m512 y9_1 = first ? zero : _mm512_loadu_ps(y + 9 * y_step + 16);
-    __m512 y10_0 = first ? zero : _mm512_loadu_ps(y + 10 * y_step);
-    __m512 y10_1 = first ? zero : _mm512_loadu_ps(y + 10 * y_step + 16);
-    __m512 y11_0 = first ? zero : _mm512_loadu_ps(y + 11 * y_step);
-    __m512 y11_1 = first ? zero : _mm512_loadu_ps(y + 11 * y_step + 16);
+    __m512 sum0_0 = first ? zero : _mm512_loadu_ps(y);
+    __m512 sum0_1 = first ? zero : _mm512_loadu_ps(y + 16);
+    __m512 sum1_0 = first ? zero : _mm512_loadu_ps(y + y_step);
+    __m512 sum1_1 = first ? zero : _mm512_loadu_ps(y + y_step + 16);
+    __m512 sum2_0 = first ? zero : _mm512_loadu_ps(y + 2 * y_step);
+    __m512 sum2_1 = first ? zero : _mm512_loadu_ps(y + 2 * y_step + 16);
+    __m512 sum3_0 = first ? zero : _mm512_loadu_ps(y + 3 * y_step);
+    __m512 sum3_1 = first ? zero : _mm512_loadu_ps(y + 3 * y_step + 16);
+    __m512 sum4_0 = first ? zero : _mm512_loadu_ps(y + 4 * y_step);
+    __m512 sum4_1 = first ? zero : _mm512_loadu_ps(y + 4 * y_step + 16);
+    __m512 sum5_0 = first ? zero : _mm512_loadu_ps(y + 5 * y_step);
+    __m512 sum5_1 = first ? zero : _mm512_loadu_ps(y + 5 * y_step + 16);
+    __m512 sum6_0 = first ? zero : _mm512_loadu_ps(y + 6 * y_step);
+    __m512 sum6_1 = first ? zero : _mm512_loadu_ps(y + 6 * y_step + 16);
+    __m512 sum7_0 = first ? zero : _mm512_loadu_ps(y + 7 * y_step);
+    __m512 sum7_1 = first ? zero : _mm512_loadu_ps(y + 7 * y_step + 16);
+    __m512 sum8_0 = first ? zero : _mm512_loadu_ps(y + 8 * y_step);
+    __m512 sum8_1 = first ? zero : _mm512_loadu_ps(y + 8 * y_step + 16);
+    __m512 sum9_0 = first ? zero : _mm512_loadu_ps(y + 9 * y_step);
+    __m512 sum9_1 = first ? zero : _mm512_loadu_ps(y + 9 * y_step + 16);
+    __m512 sum10_0 = first ? zero : _mm512_loadu_ps(y + 10 * y_step);
+    __m512 sum10_1 = first ? zero : _mm512_loadu_ps(y + 10 * y_step + 16);
+    __m512 sum11_0 = first ? zero : _mm512_loadu_ps(y + 11 * y_step);
+    __m512 sum11_1 = first ? zero : _mm512_loadu_ps(y + 11 * y_step + 16);
 
     for (size_t k = 0; k < inputs; ++k) {
         const float *row = w + k * 32;
         const __m512 w0 = _mm512_loadu_ps(row);
         const __m512 w1 = _mm512_loadu_ps(row + 16);
         const __m512 x0 = _mm512_set1_ps(x[k]);
-        y0_0 = _mm512_fmadd_ps(x0, w0, y0_0);
-        y0_1 = _mm512_fmadd_ps(x0, w1, y0_1);
+        sum0_0 = _mm512_fmadd_ps(x0, w0, sum0_0);
+        sum0_1 = _mm512_fmadd_ps(x0, w1, sum0_1);
         const __m512 x1 = _mm512_set1_ps(x[x_step + k]);
-        y1_0 = _mm512_fmadd_ps(x1, w0, y1_0);
-        y1_1 = _mm512_fmadd_ps(x1, w1, y1_1);
+        sum1_0 = _mm512_fmadd_ps(x1, w0, sum1_0);
+        sum1_1 = _mm512_fmadd_ps(x1, w1, sum1_1);
         const __m512 x2 = _mm512_set1_ps(x[2 * x_step + k]);
-        y2_0 = _mm512_fmadd_ps(x2, w0, y2_0);
-        y2_1 = _mm512_fmadd_ps(x2, w1, y2_1);
+        sum2_0 = _mm512_fmadd_ps(x2, w0, sum2_0);
+        sum2_1 = _mm512_fmadd_ps(x2, w1, sum2_1);
         const __m512 x3 = _mm512_set1_ps(x[3 * x_step + k]);
-        y3_0 = _mm512_fmadd_ps(x3, w0, y3_0);
-        y3_1 = _mm512_fmadd_ps(x3, w1, y3_1);
+        sum3_0 = _mm512_fmadd_ps(x3, w0, sum3_0);
+        sum3_1 = _mm512_fmadd_ps(x3, w1, sum3_1);
         const __m512 x4 = _mm512_set1_ps(x[4 * x_step + k]);
-        y4_0 = _mm512_fmadd_ps(x4, w0, y4_0);
-        y4_1 = _mm512_fmadd_ps(x4, w1, y4_1);
+        sum4_0 = _mm512_fmadd_ps(x4, w0, sum4_0);
+        sum4_1 = _mm512_fmadd_ps(x4, w1, sum4_1);
         const __m512 x5 = _mm512_set1_ps(x[5 * x_step + k]);
-        y5_0 = _mm512_fmadd_ps(x5, w0, y5_0);
-        y5_1 = _mm512_fmadd_ps(x5, w1, y5_1);
+        sum5_0 = _mm512_fmadd_ps(x5, w0, sum5_0);
+        sum5_1 = _mm512_fmadd_ps(x5, w1, sum5_1);
         const __m512 x6 = _mm512_set1_ps(x[6 * x_step + k]);
-        y6_0 = _mm512_fmadd_ps(x6, w0, y6_0);
-        y6_1 = _mm512_fmadd_ps(x6, w1, y6_1);
+        sum6_0 = _mm512_fmadd_ps(x6, w0, sum6_0);
+        sum6_1 = _mm512_fmadd_ps(x6, w1, sum6_1);
         const __m512 x7 = _mm512_set1_ps(x[7 * x_step + k]);
-        y7_0 = _mm512_fmadd_ps(x7, w0, y7_0);
-        y7_1 = _mm512_fmadd_ps(x7, w1, y7_1);
+        sum7_0 = _mm512_fmadd_ps(x7, w0, sum7_0);
+        sum7_1 = _mm512_fmadd_ps(x7, w1, sum7_1);
         const __m512 x8 = _mm512_set1_ps(x[8 * x_step + k]);
-        y8_0 = _mm512_fmadd_ps(x8, w0, y8_0);
-        y8_1 = _mm512_fmadd_ps(x8, w1, y8_1);
+        sum8_0 = _mm512_fmadd_ps(x8, w0, sum8_0);
+        sum8_1 = _mm512_fmadd_ps(x8, w1, sum8_1);
         const __m512 x9 = _mm512_set1_ps(x[9 * x_step + k]);
-        y9_0 = _mm512_fmadd_ps(x9, w0, y9_0);
-        y9_1 = _mm512_fmadd_ps(x9, w1, y9_1);
+        sum9_0 = _mm512_fmadd_ps(x9, w0, sum9_0);
+        sum9_1 = _mm512_fmadd_ps(x9, w1, sum9_1);
         const __m512 x10 = _mm512_set1_ps(x[10 * x_step + k]);
-        y10_0 = _mm512_fmadd_ps(x10, w0, y10_0);
-        y10_1 = _mm512_fmadd_ps(x10, w1, y10_1);
+        sum10_0 = _mm512_fmadd_ps(x10, w0, sum10_0);
+        sum10_1 = _mm512_fmadd_ps(x10, w1, sum10_1);
         const __m512 x11 = _mm512_set1_ps(x[11 * x_step + k]);
-        y11_0 = _mm512_fmadd_ps(x11, w0, y11_0);
-        y11_1 = _mm512_fmadd_ps(x11, w1, y11_1);
+        sum11_0 = _mm512_fmadd_ps(x11, w0, sum11_0);
+        sum11_1 = _mm512_fmadd_ps(x11, w1, sum11_1);
     }
 
-    _mm512_storeu_ps(y, y0_0);
-    _mm512_storeu_ps(y + 16, y0_1);
-    _mm512_storeu_ps(y + y_step, y1_0);
-    _mm512_storeu_ps(y + y_step + 16, y1_1);
-    _mm512_storeu_ps(y + 2 * y_step, y2_0);
-    _mm512_storeu_ps(y + 2 * y_step + 16, y2_1);
-    _mm512_storeu_ps(y + 3 * y_step, y3_0);
-    _mm512_storeu_ps(y + 3 * y_step + 16, y3_1);
-    _mm512_storeu_ps(y + 4 * y_step, y4_0);
-    _mm512_storeu_ps(y + 4 * y_step + 16, y4_1);
-    _mm512_storeu_ps(y + 5 * y_step, y5_0);
-    _mm512_storeu_ps(y + 5 * y_step + 16, y5_1);
-    _mm512_storeu_ps(y + 6 * y_step, y6_0);
-    _mm512_storeu_ps(y + 6 * y_step + 16, y6_1);
-    _mm512_storeu_ps(y + 7 * y_step, y7_0);
-    _mm512_storeu_ps(y + 7 * y_step + 16, y7_1);
-    _mm512_storeu_ps(y + 8 * y_step, y8_0);
-    _mm512_storeu_ps(y + 8 * y_step + 16, y8_1);
-    _mm512_storeu_ps(y + 9 * y_step, y9_0);
-    _mm512_storeu_ps(y + 9 * y_step + 16, y9_1);
-    _mm512_storeu_ps(y + 10 * y_step, y10_0);
-    _mm512_storeu_ps(y + 10 * y_step + 16, y10_1);
-    _mm512_storeu_ps(y + 11 * y_step, y11_0);
-    _mm512_storeu_ps(y + 11 * y_step + 16, y11_1);
+    _mm512_storeu_ps(y, sum0_0);
+    _mm512_storeu_ps(y + 16, sum0_1);
+    _mm512_storeu_ps(y + y_step, sum1_0);
+    _mm512_storeu_ps(y + y_step + 16, sum1_1);
+    _mm512_storeu_ps(y + 2 * y_step, sum2_0);
+    _mm512_storeu_ps(y + 2 * y_step + 16, sum2_1);
+    _mm512_storeu_ps(y + 3 * y_step, sum3_0);
+    _mm512_storeu_ps(y + 3 * y_step + 16, sum3_1);
+    _mm512_storeu_ps(y + 4 * y_step, sum4_0);
+    _mm512_storeu_ps(y + 4 * y_step + 16, sum4_1);
+    _mm512_storeu_ps(y + 5 * y_step, sum5_0);
+    _mm512_storeu_ps(y + 5 * y_step + 16, sum5_1);
+    _mm512_storeu_ps(y + 6 * y_step, sum6_0);
+    _mm512_storeu_ps(y + 6 * y_step + 16, sum6_1);
+    _mm512_storeu_ps(y + 7 * y_step, sum7_0);
+    _mm512_storeu_ps(y + 7 * y_step + 16, sum7_1);
+    _mm512_storeu_ps(y + 8 * y_step, sum8_0);
+    _mm512_storeu_ps(y + 8 * y_step + 16, sum8_1);
+    _mm512_storeu_ps(y + 9 * y_step, sum9_0);
+    _mm512_storeu_ps(y + 9 * y_step + 16, sum9_1);
+    _mm512_storeu_ps(y + 10 * y_step, sum10_0);
+    _mm512_storeu_ps(y + 10 * y_step + 16, sum10_1);
+    _mm512_storeu_ps(y + 11 * y_step, sum11_0);
+    _mm512_storeu_ps(y + 11 * y_step + 16, sum11_1);
 }
 
-/* 32 outputs of 4 tokens, a strip of a panel: y += W x, or y = W x for the first inputs. */
+/* 32 outputs of a panel, of 4 tokens: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_4(const float *restrict x, size_t x_step, const float *restrict w,
-    size_t inputs, float *restrict y, size_t y_step, int first)
+    float *restrict y, size_t y_step, size_t inputs, int first, __m512 zero)
 {
-    const __m512 zero = _mm512_set1_ps(tiny_skipless_hidden(0.0f)); /* else a loop around it is a call of memset */
-    __m512 y0_0 = first ? zero : _mm512_loadu_ps(y);
-    __m512 y0_1 = first ? zero : _mm512_loadu_ps(y + 16);
-    __m512 y1_0 = first ? zero : _mm512_loadu_ps(y + y_step);
-    __m512 y1_1 = first ? zero : _mm512_loadu_ps(y + y_step + 16);
-    __m512 y2_0 = first ? zero : _mm512_loadu_ps(y + 2 * y_step);
-    __m512 y2_1 = first ? zero : _mm512_loadu_ps(y + 2 * y_step + 16);
-    __m512 y3_0 = first ? zero : _mm512_loadu_ps(y + 3 * y_step);
-    __m512 y3_1 = first ? zero : _mm512_loadu_ps(y + 3 * y_step + 16);
+    __m512 sum0_0 = first ? zero : _mm512_loadu_ps(y);
+    __m512 sum0_1 = first ? zero : _mm512_loadu_ps(y + 16);
+    __m512 sum1_0 = first ? zero : _mm512_loadu_ps(y + y_step);
+    __m512 sum1_1 = first ? zero : _mm512_loadu_ps(y + y_step + 16);
+    __m512 sum2_0 = first ? zero : _mm512_loadu_ps(y + 2 * y_step);
+    __m512 sum2_1 = first ? zero : _mm512_loadu_ps(y + 2 * y_step + 16);
+    __m512 sum3_0 = first ? zero : _mm512_loadu_ps(y + 3 * y_step);
+    __m512 sum3_1 = first ? zero : _mm512_loadu_ps(y + 3 * y_step + 16);
 
     for (size_t k = 0; k < inputs; ++k) {
         const float *row = w + k * 32;
         const __m512 w0 = _mm512_loadu_ps(row);
         const __m512 w1 = _mm512_loadu_ps(row + 16);
         const __m512 x0 = _mm512_set1_ps(x[k]);
-        y0_0 = _mm512_fmadd_ps(x0, w0, y0_0);
-        y0_1 = _mm512_fmadd_ps(x0, w1, y0_1);
+        sum0_0 = _mm512_fmadd_ps(x0, w0, sum0_0);
+        sum0_1 = _mm512_fmadd_ps(x0, w1, sum0_1);
         const __m512 x1 = _mm512_set1_ps(x[x_step + k]);
-        y1_0 = _mm512_fmadd_ps(x1, w0, y1_0);
-        y1_1 = _mm512_fmadd_ps(x1, w1, y1_1);
+        sum1_0 = _mm512_fmadd_ps(x1, w0, sum1_0);
+        sum1_1 = _mm512_fmadd_ps(x1, w1, sum1_1);
         const __m512 x2 = _mm512_set1_ps(x[2 * x_step + k]);
-        y2_0 = _mm512_fmadd_ps(x2, w0, y2_0);
-        y2_1 = _mm512_fmadd_ps(x2, w1, y2_1);
+        sum2_0 = _mm512_fmadd_ps(x2, w0, sum2_0);
+        sum2_1 = _mm512_fmadd_ps(x2, w1, sum2_1);
         const __m512 x3 = _mm512_set1_ps(x[3 * x_step + k]);
-        y3_0 = _mm512_fmadd_ps(x3, w0, y3_0);
-        y3_1 = _mm512_fmadd_ps(x3, w1, y3_1);
+        sum3_0 = _mm512_fmadd_ps(x3, w0, sum3_0);
+        sum3_1 = _mm512_fmadd_ps(x3, w1, sum3_1);
     }
 
-    _mm512_storeu_ps(y, y0_0);
-    _mm512_storeu_ps(y + 16, y0_1);
-    _mm512_storeu_ps(y + y_step, y1_0);
-    _mm512_storeu_ps(y + y_step + 16, y1_1);
-    _mm512_storeu_ps(y + 2 * y_step, y2_0);
-    _mm512_storeu_ps(y + 2 * y_step + 16, y2_1);
-    _mm512_storeu_ps(y + 3 * y_step, y3_0);
-    _mm512_storeu_ps(y + 3 * y_step + 16, y3_1);
+    _mm512_storeu_ps(y, sum0_0);
+    _mm512_storeu_ps(y + 16, sum0_1);
+    _mm512_storeu_ps(y + y_step, sum1_0);
+    _mm512_storeu_ps(y + y_step + 16, sum1_1);
+    _mm512_storeu_ps(y + 2 * y_step, sum2_0);
+    _mm512_storeu_ps(y + 2 * y_step + 16, sum2_1);
+    _mm512_storeu_ps(y + 3 * y_step, sum3_0);
+    _mm512_storeu_ps(y + 3 * y_step + 16, sum3_1);
 }
 
-/* 32 outputs of a token, a strip of a panel: y += W x, or y = W x for the first inputs. */
-static inline void tiny_skipless_product_of_1(const float *restrict x, const float *restrict w, size_t inputs,
-    float *restrict y, int first)
+/* 32 outputs of a panel, of one token: y += W x, or y = W x for the first inputs. */
+static inline void tiny_skipless_product_of_1(const float *restrict x, const float *restrict w, float *restrict y,
+    size_t inputs, int first, __m512 zero)
 {
-    const __m512 zero = _mm512_set1_ps(tiny_skipless_hidden(0.0f)); /* else a loop around it is a call of memset */
-    __m512 y0_0 = first ? zero : _mm512_loadu_ps(y);
-    __m512 y0_1 = first ? zero : _mm512_loadu_ps(y + 16);
+    __m512 sum0 = first ? zero : _mm512_loadu_ps(y);
+    __m512 sum1 = first ? zero : _mm512_loadu_ps(y + 16);
 
     for (size_t k = 0; k < inputs; ++k) {
         const float *row = w + k * 32;
         const __m512 w0 = _mm512_loadu_ps(row);
         const __m512 w1 = _mm512_loadu_ps(row + 16);
         const __m512 x0 = _mm512_set1_ps(x[k]);
-        y0_0 = _mm512_fmadd_ps(x0, w0, y0_0);
-        y0_1 = _mm512_fmadd_ps(x0, w1, y0_1);
+        sum0 = _mm512_fmadd_ps(x0, w0, sum0);
+        sum1 = _mm512_fmadd_ps(x0, w1, sum1);
     }
 
-    _mm512_storeu_ps(y, y0_0);
-    _mm512_storeu_ps(y + 16, y0_1);
+    _mm512_storeu_ps(y, sum0);
+    _mm512_storeu_ps(y + 16, sum1);
 }
 
-/* 32 outputs of each of 4 panels, `apart` weights and `y_apart` outputs from each other, of one token: y = W x. Weights
-   are read once, from memory, which delivers several streams faster than one. */
+/* 32 outputs of each of 4 panels, of one token: y = W x.
+   Panels lie `apart` words or weights from each other, their outputs `y_apart` floats. Weights are read once, from
+   memory, which delivers several streams faster than one. */
 static inline void tiny_skipless_product_alone_4(const float *restrict x, const float *restrict w, size_t apart,
-    size_t inputs, float *restrict y, size_t y_apart, __m512 zero)
+    float *restrict y, size_t y_apart, size_t inputs, __m512 zero)
 {
-    __m512 y0_0_0 = zero;
-    __m512 y0_0_1 = zero;
-    __m512 y0_1_0 = zero;
-    __m512 y0_1_1 = zero;
-    __m512 y1_0_0 = zero;
-    __m512 y1_0_1 = zero;
-    __m512 y1_1_0 = zero;
-    __m512 y1_1_1 = zero;
-    __m512 y2_0_0 = zero;
-    __m512 y2_0_1 = zero;
-    __m512 y2_1_0 = zero;
-    __m512 y2_1_1 = zero;
-    __m512 y3_0_0 = zero;
-    __m512 y3_0_1 = zero;
-    __m512 y3_1_0 = zero;
-    __m512 y3_1_1 = zero;
+    __m512 sum0_0_0 = zero;
+    __m512 sum0_1_0 = zero;
+    __m512 sum0_0_1 = zero;
+    __m512 sum0_1_1 = zero;
+    __m512 sum1_0_0 = zero;
+    __m512 sum1_1_0 = zero;
+    __m512 sum1_0_1 = zero;
+    __m512 sum1_1_1 = zero;
+    __m512 sum2_0_0 = zero;
+    __m512 sum2_1_0 = zero;
+    __m512 sum2_0_1 = zero;
+    __m512 sum2_1_1 = zero;
+    __m512 sum3_0_0 = zero;
+    __m512 sum3_1_0 = zero;
+    __m512 sum3_0_1 = zero;
+    __m512 sum3_1_1 = zero;
     size_t k = 0;
 
     for (; k < inputs - inputs % 2; k += 2) {
@@ -214,90 +212,91 @@ static inline void tiny_skipless_product_alone_4(const float *restrict x, const 
         _mm_prefetch((const char *) ((uintptr_t) (row + 3 * apart) + 1152), _MM_HINT_T0);
         _mm_prefetch((const char *) ((uintptr_t) (row + 3 * apart) + 1216), _MM_HINT_T0);
         {
-            const __m512 x0 = _mm512_set1_ps(x[k]);
+            const __m512 x0_0 = _mm512_set1_ps(x[k]);
             const __m512 w0_0 = _mm512_loadu_ps(row);
-            y0_0_0 = _mm512_fmadd_ps(x0, w0_0, y0_0_0);
+            sum0_0_0 = _mm512_fmadd_ps(x0_0, w0_0, sum0_0_0);
             const __m512 w0_1 = _mm512_loadu_ps(row + 16);
-            y0_0_1 = _mm512_fmadd_ps(x0, w0_1, y0_0_1);
+            sum0_0_1 = _mm512_fmadd_ps(x0_0, w0_1, sum0_0_1);
             const __m512 w1_0 = _mm512_loadu_ps(row + apart);
-            y1_0_0 = _mm512_fmadd_ps(x0, w1_0, y1_0_0);
+            sum1_0_0 = _mm512_fmadd_ps(x0_0, w1_0, sum1_0_0);
             const __m512 w1_1 = _mm512_loadu_ps(row + apart + 16);
-            y1_0_1 = _mm512_fmadd_ps(x0, w1_1, y1_0_1);
+            sum1_0_1 = _mm512_fmadd_ps(x0_0, w1_1, sum1_0_1);
             const __m512 w2_0 = _mm512_loadu_ps(row + 2 * apart);
-            y2_0_0 = _mm512_fmadd_ps(x0, w2_0, y2_0_0);
+            sum2_0_0 = _mm512_fmadd_ps(x0_0, w2_0, sum2_0_0);
             const __m512 w2_1 = _mm512_loadu_ps(row + 2 * apart + 16);
-            y2_0_1 = _mm512_fmadd_ps(x0, w2_1, y2_0_1);
+            sum2_0_1 = _mm512_fmadd_ps(x0_0, w2_1, sum2_0_1);
             const __m512 w3_0 = _mm512_loadu_ps(row + 3 * apart);
-            y3_0_0 = _mm512_fmadd_ps(x0, w3_0, y3_0_0);
+            sum3_0_0 = _mm512_fmadd_ps(x0_0, w3_0, sum3_0_0);
             const __m512 w3_1 = _mm512_loadu_ps(row + 3 * apart + 16);
-            y3_0_1 = _mm512_fmadd_ps(x0, w3_1, y3_0_1);
+            sum3_0_1 = _mm512_fmadd_ps(x0_0, w3_1, sum3_0_1);
         }
         {
-            const __m512 x1 = _mm512_set1_ps(x[k + 1]);
+            const __m512 x0_1 = _mm512_set1_ps(x[k + 1]);
             const __m512 w0_0 = _mm512_loadu_ps(row + 32);
-            y0_1_0 = _mm512_fmadd_ps(x1, w0_0, y0_1_0);
+            sum0_1_0 = _mm512_fmadd_ps(x0_1, w0_0, sum0_1_0);
             const __m512 w0_1 = _mm512_loadu_ps(row + 48);
-            y0_1_1 = _mm512_fmadd_ps(x1, w0_1, y0_1_1);
+            sum0_1_1 = _mm512_fmadd_ps(x0_1, w0_1, sum0_1_1);
             const __m512 w1_0 = _mm512_loadu_ps(row + apart + 32);
-            y1_1_0 = _mm512_fmadd_ps(x1, w1_0, y1_1_0);
+            sum1_1_0 = _mm512_fmadd_ps(x0_1, w1_0, sum1_1_0);
             const __m512 w1_1 = _mm512_loadu_ps(row + apart + 48);
-            y1_1_1 = _mm512_fmadd_ps(x1, w1_1, y1_1_1);
+            sum1_1_1 = _mm512_fmadd_ps(x0_1, w1_1, sum1_1_1);
             const __m512 w2_0 = _mm512_loadu_ps(row + 2 * apart + 32);
-            y2_1_0 = _mm512_fmadd_ps(x1, w2_0, y2_1_0);
+            sum2_1_0 = _mm512_fmadd_ps(x0_1, w2_0, sum2_1_0);
             const __m512 w2_1 = _mm512_loadu_ps(row + 2 * apart + 48);
-            y2_1_1 = _mm512_fmadd_ps(x1, w2_1, y2_1_1);
+            sum2_1_1 = _mm512_fmadd_ps(x0_1, w2_1, sum2_1_1);
             const __m512 w3_0 = _mm512_loadu_ps(row + 3 * apart + 32);
-            y3_1_0 = _mm512_fmadd_ps(x1, w3_0, y3_1_0);
+            sum3_1_0 = _mm512_fmadd_ps(x0_1, w3_0, sum3_1_0);
             const __m512 w3_1 = _mm512_loadu_ps(row + 3 * apart + 48);
-            y3_1_1 = _mm512_fmadd_ps(x1, w3_1, y3_1_1);
+            sum3_1_1 = _mm512_fmadd_ps(x0_1, w3_1, sum3_1_1);
         }
     }
     for (; k < inputs; ++k) {
         const float *row = w + k * 32;
-        const __m512 x0 = _mm512_set1_ps(x[k]);
+        const __m512 x0_0 = _mm512_set1_ps(x[k]);
         const __m512 w0_0 = _mm512_loadu_ps(row);
-        y0_0_0 = _mm512_fmadd_ps(x0, w0_0, y0_0_0);
+        sum0_0_0 = _mm512_fmadd_ps(x0_0, w0_0, sum0_0_0);
         const __m512 w0_1 = _mm512_loadu_ps(row + 16);
-        y0_0_1 = _mm512_fmadd_ps(x0, w0_1, y0_0_1);
+        sum0_0_1 = _mm512_fmadd_ps(x0_0, w0_1, sum0_0_1);
         const __m512 w1_0 = _mm512_loadu_ps(row + apart);
-        y1_0_0 = _mm512_fmadd_ps(x0, w1_0, y1_0_0);
+        sum1_0_0 = _mm512_fmadd_ps(x0_0, w1_0, sum1_0_0);
         const __m512 w1_1 = _mm512_loadu_ps(row + apart + 16);
-        y1_0_1 = _mm512_fmadd_ps(x0, w1_1, y1_0_1);
+        sum1_0_1 = _mm512_fmadd_ps(x0_0, w1_1, sum1_0_1);
         const __m512 w2_0 = _mm512_loadu_ps(row + 2 * apart);
-        y2_0_0 = _mm512_fmadd_ps(x0, w2_0, y2_0_0);
+        sum2_0_0 = _mm512_fmadd_ps(x0_0, w2_0, sum2_0_0);
         const __m512 w2_1 = _mm512_loadu_ps(row + 2 * apart + 16);
-        y2_0_1 = _mm512_fmadd_ps(x0, w2_1, y2_0_1);
+        sum2_0_1 = _mm512_fmadd_ps(x0_0, w2_1, sum2_0_1);
         const __m512 w3_0 = _mm512_loadu_ps(row + 3 * apart);
-        y3_0_0 = _mm512_fmadd_ps(x0, w3_0, y3_0_0);
+        sum3_0_0 = _mm512_fmadd_ps(x0_0, w3_0, sum3_0_0);
         const __m512 w3_1 = _mm512_loadu_ps(row + 3 * apart + 16);
-        y3_0_1 = _mm512_fmadd_ps(x0, w3_1, y3_0_1);
+        sum3_0_1 = _mm512_fmadd_ps(x0_0, w3_1, sum3_0_1);
     }
-    y0_0_0 = _mm512_add_ps(y0_0_0, y0_1_0);
-    y0_0_1 = _mm512_add_ps(y0_0_1, y0_1_1);
-    _mm512_storeu_ps(y, y0_0_0);
-    _mm512_storeu_ps(y + 16, y0_0_1);
-    y1_0_0 = _mm512_add_ps(y1_0_0, y1_1_0);
-    y1_0_1 = _mm512_add_ps(y1_0_1, y1_1_1);
-    _mm512_storeu_ps(y + y_apart, y1_0_0);
-    _mm512_storeu_ps(y + y_apart + 16, y1_0_1);
-    y2_0_0 = _mm512_add_ps(y2_0_0, y2_1_0);
-    y2_0_1 = _mm512_add_ps(y2_0_1, y2_1_1);
-    _mm512_storeu_ps(y + 2 * y_apart, y2_0_0);
-    _mm512_storeu_ps(y + 2 * y_apart + 16, y2_0_1);
-    y3_0_0 = _mm512_add_ps(y3_0_0, y3_1_0);
-    y3_0_1 = _mm512_add_ps(y3_0_1, y3_1_1);
-    _mm512_storeu_ps(y + 3 * y_apart, y3_0_0);
-    _mm512_storeu_ps(y + 3 * y_apart + 16, y3_0_1);
+    sum0_0_0 = _mm512_add_ps(sum0_0_0, sum0_1_0);
+    sum0_0_1 = _mm512_add_ps(sum0_0_1, sum0_1_1);
+    sum1_0_0 = _mm512_add_ps(sum1_0_0, sum1_1_0);
+    sum1_0_1 = _mm512_add_ps(sum1_0_1, sum1_1_1);
+    sum2_0_0 = _mm512_add_ps(sum2_0_0, sum2_1_0);
+    sum2_0_1 = _mm512_add_ps(sum2_0_1, sum2_1_1);
+    sum3_0_0 = _mm512_add_ps(sum3_0_0, sum3_1_0);
+    sum3_0_1 = _mm512_add_ps(sum3_0_1, sum3_1_1);
+
+    _mm512_storeu_ps(y, sum0_0_0);
+    _mm512_storeu_ps(y + 16, sum0_0_1);
+    _mm512_storeu_ps(y + y_apart, sum1_0_0);
+    _mm512_storeu_ps(y + y_apart + 16, sum1_0_1);
+    _mm512_storeu_ps(y + 2 * y_apart, sum2_0_0);
+    _mm512_storeu_ps(y + 2 * y_apart + 16, sum2_0_1);
+    _mm512_storeu_ps(y + 3 * y_apart, sum3_0_0);
+    _mm512_storeu_ps(y + 3 * y_apart + 16, sum3_0_1);
 }
 
-/* 32 outputs of one token: y = W x. */
-static inline void tiny_skipless_product_alone(const float *restrict x, const float *restrict w, size_t inputs,
-    float *restrict y, __m512 zero)
+/* 32 outputs of a panel, of one token: y = W x. */
+static inline void tiny_skipless_product_alone(const float *restrict x, const float *restrict w, float *restrict y,
+    size_t inputs, __m512 zero)
 {
-    __m512 y0_0_0 = zero;
-    __m512 y0_0_1 = zero;
-    __m512 y0_1_0 = zero;
-    __m512 y0_1_1 = zero;
+    __m512 sum0_0 = zero;
+    __m512 sum1_0 = zero;
+    __m512 sum0_1 = zero;
+    __m512 sum1_1 = zero;
     size_t k = 0;
 
     for (; k < inputs - inputs % 2; k += 2) {
@@ -307,38 +306,39 @@ static inline void tiny_skipless_product_alone(const float *restrict x, const fl
         _mm_prefetch((const char *) ((uintptr_t) row + 1152), _MM_HINT_T0);
         _mm_prefetch((const char *) ((uintptr_t) row + 1216), _MM_HINT_T0);
         {
-            const __m512 x0 = _mm512_set1_ps(x[k]);
-            const __m512 w0_0 = _mm512_loadu_ps(row);
-            y0_0_0 = _mm512_fmadd_ps(x0, w0_0, y0_0_0);
-            const __m512 w0_1 = _mm512_loadu_ps(row + 16);
-            y0_0_1 = _mm512_fmadd_ps(x0, w0_1, y0_0_1);
+            const __m512 x0_0 = _mm512_set1_ps(x[k]);
+            const __m512 w0 = _mm512_loadu_ps(row);
+            sum0_0 = _mm512_fmadd_ps(x0_0, w0, sum0_0);
+            const __m512 w1 = _mm512_loadu_ps(row + 16);
+            sum0_1 = _mm512_fmadd_ps(x0_0, w1, sum0_1);
         }
         {
-            const __m512 x1 = _mm512_set1_ps(x[k + 1]);
-            const __m512 w0_0 = _mm512_loadu_ps(row + 32);
-            y0_1_0 = _mm512_fmadd_ps(x1, w0_0, y0_1_0);
-            const __m512 w0_1 = _mm512_loadu_ps(row + 48);
-            y0_1_1 = _mm512_fmadd_ps(x1, w0_1, y0_1_1);
+            const __m512 x0_1 = _mm512_set1_ps(x[k + 1]);
+            const __m512 w0 = _mm512_loadu_ps(row + 32);
+            sum1_0 = _mm512_fmadd_ps(x0_1, w0, sum1_0);
+            const __m512 w1 = _mm512_loadu_ps(row + 48);
+            sum1_1 = _mm512_fmadd_ps(x0_1, w1, sum1_1);
         }
     }
     for (; k < inputs; ++k) {
         const float *row = w + k * 32;
-        const __m512 x0 = _mm512_set1_ps(x[k]);
-        const __m512 w0_0 = _mm512_loadu_ps(row);
-        y0_0_0 = _mm512_fmadd_ps(x0, w0_0, y0_0_0);
-        const __m512 w0_1 = _mm512_loadu_ps(row + 16);
-        y0_0_1 = _mm512_fmadd_ps(x0, w0_1, y0_0_1);
+        const __m512 x0_0 = _mm512_set1_ps(x[k]);
+        const __m512 w0 = _mm512_loadu_ps(row);
+        sum0_0 = _mm512_fmadd_ps(x0_0, w0, sum0_0);
+        const __m512 w1 = _mm512_loadu_ps(row + 16);
+        sum0_1 = _mm512_fmadd_ps(x0_0, w1, sum0_1);
     }
-    y0_0_0 = _mm512_add_ps(y0_0_0, y0_1_0);
-    y0_0_1 = _mm512_add_ps(y0_0_1, y0_1_1);
-    _mm512_storeu_ps(y, y0_0_0);
-    _mm512_storeu_ps(y + 16, y0_0_1);
+    sum0_0 = _mm512_add_ps(sum0_0, sum1_0);
+    sum0_1 = _mm512_add_ps(sum0_1, sum1_1);
+
+    _mm512_storeu_ps(y, sum0_0);
+    _mm512_storeu_ps(y + 16, sum0_1);
 }
 
 /* A dense product for some tokens: y = W x + bias.
-   x_rows  rows of inputs
+   x_rows  inputs
    map     weights are [panels][inputs][32 outputs]
-   y_rows  rows of panels * 32 floats
+   y_rows  panels * 32 floats
    Nothing may overlap; any float alignment. Cannot fail. */
 void tiny_skipless_product_f32__avx512(const tiny_skipless_matrix_f32 *map, const tiny_skipless_rows *x_rows,
     const tiny_skipless_rows *y_rows, size_t tokens)
@@ -346,39 +346,38 @@ void tiny_skipless_product_f32__avx512(const tiny_skipless_matrix_f32 *map, cons
     const float *x = x_rows->at;
     const float *w = map->weights;
     float *y = y_rows->at;
-    const size_t inputs = map->inputs, panels = map->panels;
+    const size_t x_step = x_rows->step, y_step = y_rows->step, panels = map->panels;
+    const size_t inputs = map->inputs;
+    const size_t of_panel = inputs * 32;
     const __m512 zero = _mm512_set1_ps(tiny_skipless_hidden(0.0f)); /* else its loop is a call of memset */
+    size_t token = 0;
 
-    if (tokens == 1) {
-        const size_t each = panels / 4;
-        for (size_t panel = 0; panel < each; ++panel)
-            tiny_skipless_product_alone_4(x, w + panel * inputs * 32, each * inputs * 32, inputs, y + panel * 32,
-                each * 32, zero);
-        for (size_t panel = 4 * each; panel < panels; ++panel)
-            tiny_skipless_product_alone(x, w + panel * inputs * 32, inputs, y + panel * 32, zero);
-    } else {
-        const size_t x_step = x_rows->step, y_step = y_rows->step;
-        for (size_t k = 0; k < inputs; k += 1024) {
-            const size_t depth = inputs - k < 1024 ? inputs - k : 1024;
-            for (size_t output = 0; output < panels * 32; output += 32) {
-                const float *strip = w + (output / 32 * inputs + k) * 32 + output % 32;
-                size_t token = 0;
-                for (; token + 12 <= tokens; token += 12) {
-                    tiny_skipless_product_of_12(x + token * x_step + k, x_step, strip, depth,
-                        y + token * y_step + output, y_step, k == 0);
-                }
-                for (; token + 4 <= tokens; token += 4) {
-                    tiny_skipless_product_of_4(x + token * x_step + k, x_step, strip, depth,
-                        y + token * y_step + output, y_step, k == 0);
-                }
-                for (; token < tokens; ++token) {
-                    tiny_skipless_product_of_1(x + token * x_step + k, strip, depth, y + token * y_step + output,
-                        k == 0);
-                }
-            }
+    for (size_t k = 0; tokens > 1 && k < inputs; k += 1024) {
+        const size_t depth = inputs - k < 1024 ? inputs - k : 1024;
+        for (size_t output = 0; output < panels * 32; output += 32) {
+            const float *strip = w + output / 32 * of_panel + k * 32 + output % 32;
+            token = 0;
+            for (; token + 11 < tokens; token += 12)
+                tiny_skipless_product_of_12(x + token * x_step + k, x_step, strip, y + token * y_step + output, y_step,
+                    depth, k == 0, zero);
+            for (; token + 3 < tokens; token += 4)
+                tiny_skipless_product_of_4(x + token * x_step + k, x_step, strip, y + token * y_step + output, y_step,
+                    depth, k == 0, zero);
+            for (; token < tokens; ++token)
+                tiny_skipless_product_of_1(x + token * x_step + k, strip, y + token * y_step + output, depth, k == 0,
+                    zero);
         }
     }
-    for (size_t token = 0; token < tokens; ++token, y += y_rows->step)
+    for (; token < tokens; ++token) {
+        const size_t each = panels / 4;
+        for (size_t panel = 0; panel < each; ++panel)
+            tiny_skipless_product_alone_4(x + token * x_step, w + panel * of_panel, each * of_panel,
+                y + token * y_step + panel * 32, each * 32, inputs, zero);
+        for (size_t panel = 4 * each; panel < panels; ++panel)
+            tiny_skipless_product_alone(x + token * x_step, w + panel * of_panel, y + token * y_step + panel * 32,
+                inputs, zero);
+    }
+    for (token = 0; token < tokens; ++token, y += y_step)
         for (size_t output = 0; output < panels * 32; output += 16) {
             const __m512 sums = _mm512_loadu_ps(y + output);
             const __m512 offsets = _mm512_loadu_ps(map->bias + output);

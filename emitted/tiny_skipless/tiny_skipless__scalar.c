@@ -5,19 +5,18 @@
 
 /* From templates/model/blocks/product.c. */
 
-/* 8 outputs of a token, a strip of a panel: y += W x, or y = W x for the first inputs. */
-static inline void tiny_skipless_product_of_1(const float *restrict x, const float *restrict w, size_t inputs,
-    float *restrict y, int first)
+/* 8 outputs of a panel, of one token: y += W x, or y = W x for the first inputs. */
+static inline void tiny_skipless_product_of_1(const float *restrict x, const float *restrict w, float *restrict y,
+    size_t inputs, int first, float zero)
 {
-    const float zero = tiny_skipless_hidden(0.0f); /* else a loop around it is a call of memset */
-    float y0_0 = first ? zero : y[0];
-    float y0_1 = first ? zero : y[1];
-    float y0_2 = first ? zero : y[2];
-    float y0_3 = first ? zero : y[3];
-    float y0_4 = first ? zero : y[4];
-    float y0_5 = first ? zero : y[5];
-    float y0_6 = first ? zero : y[6];
-    float y0_7 = first ? zero : y[7];
+    float sum0 = first ? zero : y[0];
+    float sum1 = first ? zero : y[1];
+    float sum2 = first ? zero : y[2];
+    float sum3 = first ? zero : y[3];
+    float sum4 = first ? zero : y[4];
+    float sum5 = first ? zero : y[5];
+    float sum6 = first ? zero : y[6];
+    float sum7 = first ? zero : y[7];
 
     for (size_t k = 0; k < inputs; ++k) {
         const float *row = w + k * 32;
@@ -30,57 +29,58 @@ static inline void tiny_skipless_product_of_1(const float *restrict x, const flo
         const float w6 = row[6];
         const float w7 = row[7];
         const float x0 = x[k];
-        y0_0 = x0 * w0 + y0_0;
-        y0_1 = x0 * w1 + y0_1;
-        y0_2 = x0 * w2 + y0_2;
-        y0_3 = x0 * w3 + y0_3;
-        y0_4 = x0 * w4 + y0_4;
-        y0_5 = x0 * w5 + y0_5;
-        y0_6 = x0 * w6 + y0_6;
-        y0_7 = x0 * w7 + y0_7;
+        sum0 = x0 * w0 + sum0;
+        sum1 = x0 * w1 + sum1;
+        sum2 = x0 * w2 + sum2;
+        sum3 = x0 * w3 + sum3;
+        sum4 = x0 * w4 + sum4;
+        sum5 = x0 * w5 + sum5;
+        sum6 = x0 * w6 + sum6;
+        sum7 = x0 * w7 + sum7;
     }
 
-    y[0] = y0_0;
-    y[1] = y0_1;
-    y[2] = y0_2;
-    y[3] = y0_3;
-    y[4] = y0_4;
-    y[5] = y0_5;
-    y[6] = y0_6;
-    y[7] = y0_7;
+    y[0] = sum0;
+    y[1] = sum1;
+    y[2] = sum2;
+    y[3] = sum3;
+    y[4] = sum4;
+    y[5] = sum5;
+    y[6] = sum6;
+    y[7] = sum7;
 }
 
-/* 4 outputs of one token: y = W x. */
-static inline void tiny_skipless_product_alone(const float *restrict x, const float *restrict w, size_t inputs,
-    float *restrict y, float zero)
+/* 4 outputs of a panel, of one token: y = W x. */
+static inline void tiny_skipless_product_alone(const float *restrict x, const float *restrict w, float *restrict y,
+    size_t inputs, float zero)
 {
-    float y0_0_0 = zero;
-    float y0_0_1 = zero;
-    float y0_0_2 = zero;
-    float y0_0_3 = zero;
+    float sum0 = zero;
+    float sum1 = zero;
+    float sum2 = zero;
+    float sum3 = zero;
 
     for (size_t k = 0; k < inputs; ++k) {
         const float *row = w + k * 32;
         const float x0 = x[k];
-        const float w0_0 = row[0];
-        y0_0_0 = x0 * w0_0 + y0_0_0;
-        const float w0_1 = row[1];
-        y0_0_1 = x0 * w0_1 + y0_0_1;
-        const float w0_2 = row[2];
-        y0_0_2 = x0 * w0_2 + y0_0_2;
-        const float w0_3 = row[3];
-        y0_0_3 = x0 * w0_3 + y0_0_3;
+        const float w0 = row[0];
+        sum0 = x0 * w0 + sum0;
+        const float w1 = row[1];
+        sum1 = x0 * w1 + sum1;
+        const float w2 = row[2];
+        sum2 = x0 * w2 + sum2;
+        const float w3 = row[3];
+        sum3 = x0 * w3 + sum3;
     }
-    y[0] = y0_0_0;
-    y[1] = y0_0_1;
-    y[2] = y0_0_2;
-    y[3] = y0_0_3;
+
+    y[0] = sum0;
+    y[1] = sum1;
+    y[2] = sum2;
+    y[3] = sum3;
 }
 
 /* A dense product for some tokens: y = W x + bias.
-   x_rows  rows of inputs
+   x_rows  inputs
    map     weights are [panels][inputs][32 outputs]
-   y_rows  rows of panels * 32 floats
+   y_rows  panels * 32 floats
    Nothing may overlap; any float alignment. Cannot fail. */
 void tiny_skipless_product_f32__scalar(const tiny_skipless_matrix_f32 *map, const tiny_skipless_rows *x_rows,
     const tiny_skipless_rows *y_rows, size_t tokens)
@@ -88,28 +88,29 @@ void tiny_skipless_product_f32__scalar(const tiny_skipless_matrix_f32 *map, cons
     const float *x = x_rows->at;
     const float *w = map->weights;
     float *y = y_rows->at;
-    const size_t inputs = map->inputs, panels = map->panels;
+    const size_t x_step = x_rows->step, y_step = y_rows->step, panels = map->panels;
+    const size_t inputs = map->inputs;
+    const size_t of_panel = inputs * 32;
     const float zero = tiny_skipless_hidden(0.0f); /* else its loop is a call of memset */
+    size_t token = 0;
 
-    if (tokens == 1) {
-        for (size_t panel = 0; panel < panels; ++panel)
-            for (size_t at = 0; at < 32; at += 4)
-                tiny_skipless_product_alone(x, w + panel * inputs * 32 + at, inputs, y + panel * 32 + at, zero);
-    } else {
-        const size_t x_step = x_rows->step, y_step = y_rows->step;
-        for (size_t k = 0; k < inputs; k += 1024) {
-            const size_t depth = inputs - k < 1024 ? inputs - k : 1024;
-            for (size_t output = 0; output < panels * 32; output += 8) {
-                const float *strip = w + (output / 32 * inputs + k) * 32 + output % 32;
-                size_t token = 0;
-                for (; token < tokens; ++token) {
-                    tiny_skipless_product_of_1(x + token * x_step + k, strip, depth, y + token * y_step + output,
-                        k == 0);
-                }
-            }
+    for (size_t k = 0; tokens > 1 && k < inputs; k += 1024) {
+        const size_t depth = inputs - k < 1024 ? inputs - k : 1024;
+        for (size_t output = 0; output < panels * 32; output += 8) {
+            const float *strip = w + output / 32 * of_panel + k * 32 + output % 32;
+            token = 0;
+            for (; token < tokens; ++token)
+                tiny_skipless_product_of_1(x + token * x_step + k, strip, y + token * y_step + output, depth, k == 0,
+                    zero);
         }
     }
-    for (size_t token = 0; token < tokens; ++token, y += y_rows->step)
+    for (; token < tokens; ++token) {
+        for (size_t panel = 0; panel < panels; ++panel)
+            for (size_t at = 0; at < 32; at += 4)
+                tiny_skipless_product_alone(x + token * x_step, w + panel * of_panel + at,
+                    y + token * y_step + panel * 32 + at, inputs, zero);
+    }
+    for (token = 0; token < tokens; ++token, y += y_step)
         for (size_t output = 0; output < panels * 32; ++output) {
             const float sums = y[output];
             const float offsets = map->bias[output];

@@ -543,9 +543,9 @@ function test.wrong_templates_are_found()
         },
         { "places.c", 'some and "most * "', 'some and "4096 * most * "', "signal 11" },
         {
-            "product_words.c",
-            'index_broadcast("x[k]")',
-            'index_broadcast("x[k / 2 * 2]")',
+            "product_kernel.c",
+            "k, one.at)",
+            'k .. " / 2 * 2", one.at)',
             "inputs: output 0 of token 0 of 1 is",
             path,
             "i8",

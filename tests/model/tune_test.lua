@@ -139,7 +139,7 @@ end
 -- by default.
 function test.wrong_candidates_are_not_timed()
     local place, tree = new_place(), program.quiet_tree()
-    local path = tree .. "/templates/model/blocks/product.c"
+    local path = tree .. "/templates/model/blocks/product_kernel.c"
     local text = assert(host.read(path))
     local changed = text:gsub("    size_t k = 0; //", "    size_t k = 1; //", 1)
     assert(changed ~= text)

@@ -4,6 +4,7 @@ local isa_list = require "gen.isa.list"
 local layout = require "gen.families.model.blocks.layout"
 local expression = require "gen.isa.expression"
 local literal = require "gen.print.literal"
+local print_product = require "gen.families.model.blocks.print_product"
 local print_run = require "gen.families.model.blocks.print_run"
 local rules = require "gen.families.model.model"
 local structs = require "gen.families.model.blocks.structs"
@@ -181,7 +182,7 @@ end
 -- What the kernel of the forward pass prints.
 local function forward_values(p, v, values)
     local scalar, isa = isa_list.get "scalar", v.isa
-    values.load_weights = not p.rows_type.groups and print_run.loader(isa, p.rows_type)
+    values.load_weights = not p.rows_type.groups and print_product.loader(isa, p.rows_type)
     values.rows_type = p.rows_type
     values.tile = layout.keys
     values.load_some_weights = function(base, at, count)
@@ -198,7 +199,7 @@ local function forward_values(p, v, values)
     end
     values.load_scale = function(base, at) return scalar.load_f16(expression.sum(base, at)) end
     local of = p.embedding
-    values.groups = of.type.groups and print_run.groups(of.type, isa, of.panel) or false
+    values.groups = of.type.groups and print_product.groups(of.type, isa, of.panel) or false
     local inputs, seen = {}, {}
     local o = p.output
     local of_means = o.sums and o.sums.map

@@ -33,8 +33,6 @@ static inline void $(helper)_unpack(const $(type.storage) *restrict w, size_t at
     }
 }
 //$ end
-//$ local function total(s, n) return "y" .. s .. "_" .. n end
-//$ local function of_group(s, n) return "sum" .. s .. "_" .. n end
 //$ local sum_text = "Returns their sum."
 //$ if not groups.minimum then
 //$     sum_text = ("Returns their sum times -%d, as weights are %d too large."):format(groups.offset, groups.offset)
@@ -64,73 +62,3 @@ static inline float $(helper)_scale_inputs(const float *restrict x, float *restr
     return $(factor .. (groups.minimum and result or "(" .. result .. ")"));
 //$ end
 }
-//$ for _, streams in ipairs(product.streams) do
-
-//$ if streams > 1 then
-/* $(plural(product.alone_outputs, "output")) from output `at` of each of $(plural(streams, "panel")) on, `apart` words and `y_apart`
-   outputs from each other, of one token: y = W x. Weights are read once,
-   from memory, which delivers several streams faster than one. */
-static inline void $(helper)_alone_$(streams)(const float *restrict x, const $(type.storage) *restrict w, size_t apart, size_t at,
-    size_t inputs, float *restrict y, size_t y_apart, $(isa.vector) zero)
-//$ else
-/* $(plural(product.alone_outputs, "output")) from output `at` of a panel on, of one token: y = W x. */
-static inline void $(helper)_alone(const float *restrict x, const $(type.storage) *restrict w, size_t at, size_t inputs,
-    float *restrict y, $(isa.vector) zero)
-//$ end
-{
-    $(isa.vector) $(total(s, n)) = zero; //$ for s = 0, streams - 1 for n = 0, product.alone_vectors - 1
-    float last[$(groups.inputs)]; /* of inputs that are no whole group */
-    float scaled[$(groups.inputs)];
-
-    for (size_t k = 0; k < inputs; k += $(groups.inputs), w += $(groups.words)) {
-        const float *input = x + k;
-        $(isa.vector) $(of_group(s, n)) = zero; //$ for s = 0, streams - 1 for n = 0, product.alone_vectors - 1
-
-        if (inputs - k < $(groups.inputs)) {
-            for (size_t i = 0; i < $(groups.inputs); ++i)
-                last[i] = k + i < inputs ? x[k + i] : 0.0f;
-            input = last;
-        }
-        const $(isa.vector) offset = $(isa.broadcast(helper .. "_scale_inputs(input, scaled)"));
-        input = scaled;
-        for (size_t word = 0; word < $(groups.inputs // groups.of_word); ++word, input += $(groups.of_word)) {
-            const $(type.storage) *row = w + at + $(groups.first_word) + word * $(panel);
-//$ for s = 0, streams - 1 do
-//$ for n = 0, product.alone_vectors - 1 do
-            const $(isa.index) words$(s)_$(n) = $(isa.load_words("row", sum(times(s, "apart"), n * lanes)));
-//$ end
-//$ end
-//$ for b, at_input in ipairs(groups.order) do
-            {
-                const $(isa.vector) one = $(isa.broadcast("input[" .. at_input .. "]"));
-//$ for s = 0, streams - 1 do
-//$ for n = 0, product.alone_vectors - 1 do
-                $(of_group(s, n)) = $(isa.fma("one", groups.unpack("words" .. s .. "_" .. n)[b], of_group(s, n)));
-//$ end
-//$ end
-            }
-//$ end
-        }
-
-//$ for s = 0, streams - 1 do
-        {
-            const uint16_t *scales = (const uint16_t *) (const void *) $(s == 0 and "w" or "(" .. sum("w", times(s, "apart")) .. ")") + at;
-//$ for n = 0, product.alone_vectors - 1 do
-//$ if groups.minimum then
-            $(total(s, n)) = $(isa.fma(isa.load_f16(sum("scales", panel + n * lanes)), "offset", total(s, n)));
-            $(total(s, n)) = $(isa.fma(isa.load_f16(sum("scales", n * lanes)), of_group(s, n), total(s, n)));
-//$ else
-            $(total(s, n)) = $(isa.fma(isa.load_f16(sum("scales", n * lanes)), isa.add(of_group(s, n), "offset"), total(s, n)));
-//$ end
-//$ end
-        }
-//$ end
-    }
-
-//$ for s = 0, streams - 1 do
-//$ for n = 0, product.alone_vectors - 1 do
-    $(isa.store_unaligned("y", sum(times(s, "y_apart"), n * lanes), total(s, n)));
-//$ end
-//$ end
-}
-//$ end

@@ -1,15 +1,14 @@
 -- What the templates of a run of blocks print: from the plan's numbers to the names, lists and words that a template
 -- loops over.
 local activation_table = require "gen.families.model.blocks.activation_table"
-local barriers = require "gen.print.barriers"
 local dtype = require "gen.plan.dtype"
 local byte_products = require "gen.isa.parts.byte_products"
 local figures = require "gen.plan.figures"
 local kernels = require "gen.families.lookup.print"
 local layout = require "gen.families.model.blocks.layout"
-local expression = require "gen.isa.expression"
 local literal = require "gen.print.literal"
 local phases = require "gen.families.model.blocks.phases"
+local print_product = require "gen.families.model.blocks.print_product"
 local prologue = require "gen.print.prologue"
 local structs = require "gen.families.model.blocks.structs"
 
@@ -68,14 +67,6 @@ function print_run.helpers(p)
     return inlines, barriers_too
 end
 
--- What loads a vector of elements of `type`: load(base, at).
-function print_run.loader(isa, type)
-    return function(base, at)
-        if type.plain then return isa.load_unaligned(base, at) end
-        return isa["load_" .. type.name](expression.sum(base, at))
-    end
-end
-
 -- A kernel file of variant `v` of plan `p`, called `helper` in names: { template, symbol, values }, with values that
 -- extend(p, v, values) adds.
 function print_run.file(p, v, template, symbol, helper, extend)
@@ -114,102 +105,10 @@ function print_run.rounding_values(isa, rounded, inputs, values)
         or false
 end
 
--- How a product of rounded inputs sums them: the C type of a vector of sums, what they start from (a word behind the
--- inputs, `started`, or nothing), and the words of their dot product, of two at a time, or nil, and of that of
--- softmax's weights, which are never negative, and values. type: of weights in groups, nil: they are in none. The word
--- that a group starts from has two halves, which beside 4 bits instruction sets that can sum by themselves, until
--- `total` adds them up.
-local function sums_of(rounded, isa, type)
-    if not rounded or not rounded.integers then
-        return { type = isa.vector, start = isa.zero, dot = isa.dot_bf16, dot_weights = isa.dot_bf16 }
-    end
-    local products = byte_products(isa, rounded.levels)
-    local narrow, dot, dot_two = products.dot_narrow, products.dot, products.dot_two
-    local function itself(sum) return sum end
-    if type and type.bits == 8 and isa.dot_b8 then
-        return { start = isa.index_zero, started = false, dot = isa.dot_b8, total = itself }
-    end
-    if type and type.bits == 4 and isa.dot_halves then
-        return { start = isa.index_broadcast, dot = isa.dot_halves, total = isa.add_halves }
-    end
-    if type then
-        local form = "((int16_t) %s + (int16_t) (%s >> 16))"
-        if type.bits == 8 then form = "(" .. type.offset // 8 .. " * " .. form .. ")" end
-        local function start(word) return isa.index_broadcast("(uint32_t) " .. form:format(word, word)) end
-        return { start = start, dot = type.bits == 8 and dot or narrow, total = itself }
-    end
-    if isa.dot_s8 and dot ~= narrow then
-        return { type = isa.index, start = isa.index_zero, started = false, dot = isa.dot_s8, dot_weights = narrow }
-    end
-    local start = isa.index_broadcast
-    return { type = isa.index, start = start, started = true, dot = dot, dot_two = dot_two, dot_weights = dot }
-end
-
--- How groups of inputs lie in words (gen/families/model/blocks/layout.lua), of weights of `type`, and what unpacks them
--- with `isa`; of inputs of a word, from its lowest bits on, and of inputs one after the other: what the floats of
--- that are still to be multiplied by. At least as many as lanes of the latter. panel: outputs side by side.
-function print_run.groups(type, isa, panel)
-    local factors, of_inputs, group = {}, {}, layout.group(type, panel)
-    for b, input in ipairs(group.order) do
-        factors[b] = literal.float(b < type.weights and 2.0 ^ (type.bits * (1 - b)) or 1.0)
-        for at = input + 1, math.max(isa.lanes, type.weights), type.weights do
-            of_inputs[at] = factors[b]
-        end
-    end
-    return {
-        factors = factors,
-        repeats = #of_inputs,
-        factors_of_inputs = table.concat(of_inputs, ", "),
-        inputs = type.groups,
-        of_word = type.weights,
-        minimum = type.minimum or false,
-        scales_text = ("[%d] scales in half precision%s"):format(panel, type.minimum and " and as many minima" or ""),
-        weights_text = type.minimum and "in units of the scale, more than the minimum"
-            or type.offset .. " more than in units of the scale",
-        words = group.words,
-        first_word = group.first_word,
-        order = group.order,
-        bits = type.bits,
-        offset = type.offset,
-        below_zero = literal.float(-type.offset),
-        unpack = type.bits == 8 and isa.unpack_i8 or isa.unpack_i4,
-        inputs_of_row = type.weights // 4, -- words of rounded inputs to a word of weights
-    }
-end
-
--- What prints a vector of outputs of a token of rounded inputs: sum unit scale + bias, or sum + bias.
-local function outputs_of(rounded, isa)
-    return function(sum, unit, at)
-        local bias = isa.load_unaligned("bias", at)
-        if not rounded.integers then return isa.add(sum, bias) end
-        return isa.fma(isa.float_of(sum), isa.mul(isa.broadcast(unit), isa.load_unaligned("scale", at)), bias)
-    end
-end
-
--- What a product by tiles prints, false: there is none.
-local function tiles_of(p, v)
-    local rounded, tiles = p.rounded, v.product.tiles
-    return tiles and {
-        sums = sums_of(rounded, v.isa),
-        outputs = outputs_of(rounded, v.isa),
-        dot = v.isa[tiles.word],
-        epilogue = false,
-    } or false
-end
-
-local function product_values(p, v, values)
-    values.product, values.rounded, values.tiles = v.product, p.rounded, tiles_of(p, v)
-    values.sums, values.outputs = sums_of(p.rounded, v.isa, p.type.groups and p.type), outputs_of(p.rounded, v.isa)
-    values.barriers = function(list) return barriers(p, v.isa, list) end
-    values.load_weights = not p.type.groups and print_run.loader(v.isa, p.type)
-    values.groups = p.type.groups and print_run.groups(p.type, v.isa, layout.panel) or false
-end
-
 -- The file of the product of weights, of a run of blocks or of a model.
 function print_run.product(p, v)
-    local form = p.rounded and (p.type.groups and "product_group_words" or "product_words") or "product"
-    local template = "templates/model/blocks/" .. form .. ".c"
-    return print_run.file(p, v, template, v.names.product, "product", product_values)
+    local template = "templates/model/blocks/product.c"
+    return print_run.file(p, v, template, v.names.product, "product", print_product.values)
 end
 
 local function attention_values(p, v, values)
@@ -220,12 +119,12 @@ local function attention_values(p, v, values)
     values.cached_type = cache_type
     values.dots = p.shape.cache.words and setmetatable({
         integers = p.shape.cache.words.integers or false,
-        sums = sums_of(p.shape.cache.words, isa),
+        sums = print_product.sums(p.shape.cache.words, isa),
     }, { __index = p.shape.cache.words }) or false
     local cap = p.shape.soft_cap
     values.cap = cap and { text = ("%.9g"):format(cap), factor = literal.float(cap), inverse = literal.float(1 / cap) }
         or false
-    values.load_cached = print_run.loader(isa, read_type)
+    values.load_cached = print_product.loader(isa, read_type)
 end
 
 -- What attention by tables prints of numbers, of a run of blocks of `shape`; training: what training calls.
@@ -344,7 +243,7 @@ local function blocks_values(p, v, values)
     values.activation, values.scale = shape.activation or false, literal.float(shape.scale)
     values.norms = norms_of(p)
     print_run.rounding_values(v.isa, shape.rounded, p.rounded_inputs, values)
-    values.tiles = tiles_of(p, v)
+    values.tiles = print_product.tiles(p, v)
     values.cache_type = shape.cache.type
     values.made = made_of(p)
 end
