@@ -474,6 +474,15 @@ void roberta_small_sign_hash_gelu_f32__avx2_t16(const float *restrict z, uint16_
 
 /* From templates/lookup/shared/gather.c. */
 
+/* A tile of columns of every token: what sums begin with, and where they go. Steps are from token to token. */
+typedef struct {
+    const float *from; /* y itself, or one row for all tokens */
+    size_t from_step;
+    float *y;
+    size_t y_step;
+    int streams; /* whether whole lines of y are written past the caches */
+} roberta_small_columns;
+
 /* Stores a vector of y: past the caches if y is aligned, as the lines that it fills need not be read then. */
 static inline void roberta_small_store_y(float *y, __m256 value, int streams)
 {
@@ -518,13 +527,18 @@ static inline const float *roberta_small_pack_64(const float *table, size_t tabl
 }
 
 /* Adds one row of each of `tables` tables to 64 columns of every token: y = from + sum of score times row.
-   table   [tables][256][row_step], from the first of the columns on
-   code    [tiles][128][16], from the first of the tables on; score likewise
-   from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
-   y       the columns of every token, whole lines of them if it `streams` */
+   table    [tables][256][row_step], from the first of the columns on
+   code     [tiles][128][16], from the first of the tables on; score likewise
+   columns  where `from` and y of `tokens` tokens are; steps are floats */
 static inline void roberta_small_columns_64(const float *table, size_t row_step, size_t tables, const uint16_t *code,
-    const float *score, const float *from, size_t from_step, float *y, size_t y_step, int streams, size_t tokens)
+    const float *score, const roberta_small_columns *columns, size_t tokens)
 {
+    const float *from = columns->from;
+    const size_t from_step = columns->from_step;
+    float *y = columns->y;
+    const size_t y_step = columns->y_step;
+    const int streams = columns->streams;
+
     for (size_t first = 0; first < tokens; first += 16) {
         const size_t end = tokens - first < 16 ? tokens - first : 16;
         for (size_t token = 0; token < end; ++token) {
@@ -610,6 +624,7 @@ void roberta_small_gather_columns_f32__avx2_t16_g4_c64(const roberta_small_weigh
 {
     float *sums = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_AVX2_SCRATCH_SUMS);
     float *slice = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_AVX2_SCRATCH_SLICE);
+    roberta_small_columns columns;
     const int streams = (uintptr_t) y % 64 == 0;
     /* fewer tokens do not make up for the copy and read tables in place */
     const int packs = tokens >= 32;
@@ -617,15 +632,23 @@ void roberta_small_gather_columns_f32__avx2_t16_g4_c64(const roberta_small_weigh
 
     for (size_t column = first * 64; column < end * 64; column += 64) {
         const float *table = weights->tables + column;
+        columns.from = weights->bias + column;
+        columns.from_step = 0;
+        columns.y = sums;
+        columns.y_step = 64;
+        columns.streams = 0;
         roberta_small_columns_64(packs ? roberta_small_pack_64(table, 4, slice) : table, row_step, 4, code, score,
-            weights->bias + column, 0, sums, 64, 0, tokens);
+            &columns, tokens);
+        columns.from = sums;
+        columns.from_step = 64;
         for (size_t k = 4; k < 124; k += 4)
             roberta_small_columns_64(packs ? roberta_small_pack_64(table + k * ROBERTA_SMALL_TABLE_PITCH, 4, slice)
-                : table + k * ROBERTA_SMALL_TABLE_PITCH, row_step, 4, code + k * 16, score + k * 16, sums, 64, sums, 64,
-                0, tokens);
+                : table + k * ROBERTA_SMALL_TABLE_PITCH, row_step, 4, code + k * 16, score + k * 16, &columns, tokens);
+        columns.y = y + column;
+        columns.y_step = 512;
+        columns.streams = streams;
         roberta_small_columns_64(packs ? roberta_small_pack_64(table + 124 * ROBERTA_SMALL_TABLE_PITCH, 4, slice)
-            : table + 124 * ROBERTA_SMALL_TABLE_PITCH, row_step, 4, code + 1984, score + 1984, sums, 64, y + column,
-            512, streams, tokens);
+            : table + 124 * ROBERTA_SMALL_TABLE_PITCH, row_step, 4, code + 1984, score + 1984, &columns, tokens);
     }
     _mm_sfence();
 }
@@ -1118,19 +1141,29 @@ void roberta_small_sign_hash_gelu_f32__avx2_few(const float *restrict z, uint16_
 
 /* From templates/lookup/shared/gather.c. */
 
+/* A tile of columns of every token: what sums begin with, and where they go. Steps are from token to token. */
+typedef struct {
+    const float *from; /* y itself, or one row for all tokens */
+    size_t from_step;
+    float *y;
+} roberta_small_few_columns;
+
 /* Adds one row of each of `tables` tables to 512 columns of every token: y = from + sum of score times row.
-   table   [tables][256][ROBERTA_SMALL_ROW_PITCH], from the first of the columns on
-   code    [tokens][128], from the first of the tables on; score likewise
-   from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
-   y       the columns of every token */
+   table    [tables][256][ROBERTA_SMALL_ROW_PITCH], from the first of the columns on
+   code     [tokens][128], from the first of the tables on; score likewise
+   columns  where `from` and y of `tokens` tokens are; steps are floats */
 static inline void roberta_small_few_columns_512(const float *table, size_t tables, const uint16_t *code,
-    const float *score, const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
+    const float *score, const roberta_small_few_columns *columns, size_t tokens)
 {
+    const float *from = columns->from;
+    const size_t from_step = columns->from_step;
+    float *y = columns->y;
+
     for (size_t token = 0; token < tokens; ++token) {
         const uint16_t *token_code = code + token * 128;
         const float *token_score = score + token * 128;
         const float *y_from = from + token * from_step;
-        float *y_to = y + token * y_step;
+        float *y_to = y + token * 512;
         for (size_t k = 0; k < tables; ++k) {
             const float *row = table + (k * 256 + token_code[k]) * ROBERTA_SMALL_ROW_PITCH;
             _mm_prefetch((const char *) row, _MM_HINT_T0);
@@ -1171,12 +1204,18 @@ static inline void roberta_small_few_columns_512(const float *table, size_t tabl
 void roberta_small_gather_f32__avx2_few(const roberta_small_weights *weights, const uint16_t *code, const float *score,
     float *y, size_t tokens, void *scratch)
 {
+    roberta_small_few_columns columns;
     (void) scratch;
 
-    roberta_small_few_columns_512(weights->tables, 16, code, score, weights->bias, 0, y, 512, tokens);
+    columns.from = weights->bias;
+    columns.from_step = 0;
+    columns.y = y;
+    roberta_small_few_columns_512(weights->tables, 16, code, score, &columns, tokens);
+    columns.from = y;
+    columns.from_step = 512;
     for (size_t k = 16; k < 128; k += 16)
-        roberta_small_few_columns_512(weights->tables + k * ROBERTA_SMALL_TABLE_PITCH, 16, code + k, score + k, y, 512,
-            y, 512, tokens);
+        roberta_small_few_columns_512(weights->tables + k * ROBERTA_SMALL_TABLE_PITCH, 16, code + k, score + k,
+            &columns, tokens);
 }
 
 /* From templates/lookup/shared/ffn.c. */

@@ -507,21 +507,31 @@ void roberta_small_sign_hash_gelu_f32__scalar_t8(const float *restrict z, uint16
 
 /* From templates/lookup/shared/gather.c. */
 
+/* A tile of columns of every token: what sums begin with, and where they go. Steps are from token to token. */
+typedef struct {
+    const float *from; /* y itself, or one row for all tokens */
+    size_t from_step;
+    float *y;
+} roberta_small_columns;
+
 /* Adds one row of each of `tables` tables to 512 columns of every token: y = from + sum of score times row.
-   table   [tables][256][ROBERTA_SMALL_ROW_PITCH], from the first of the columns on
-   code    [tiles][128][8], from the first of the tables on; score likewise
-   from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
-   y       the columns of every token */
+   table    [tables][256][ROBERTA_SMALL_ROW_PITCH], from the first of the columns on
+   code     [tiles][128][8], from the first of the tables on; score likewise
+   columns  where `from` and y of `tokens` tokens are; steps are floats */
 static inline void roberta_small_columns_512(const float *table, size_t tables, const uint16_t *code,
-    const float *score, const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
+    const float *score, const roberta_small_columns *columns, size_t tokens)
 {
+    const float *from = columns->from;
+    const size_t from_step = columns->from_step;
+    float *y = columns->y;
+
     for (size_t first = 0; first < tokens; first += 8) {
         const size_t end = tokens - first < 8 ? tokens - first : 8;
         for (size_t token = 0; token < end; ++token) {
             const uint16_t *token_code = code + first * 128 + token;
             const float *token_score = score + first * 128 + token;
             const float *y_from = from + (first + token) * from_step;
-            float *y_to = y + (first + token) * y_step;
+            float *y_to = y + (first + token) * 512;
             for (size_t strip = 0; strip < 512; strip += 4) {
                 float sum0 = y_from[strip];
                 float sum1 = y_from[strip + 1];
@@ -555,12 +565,18 @@ static inline void roberta_small_columns_512(const float *table, size_t tables, 
 void roberta_small_gather_f32__scalar_t8_g4_c512(const roberta_small_weights *weights, const uint16_t *code,
     const float *score, float *y, size_t tokens, void *scratch)
 {
+    roberta_small_columns columns;
     (void) scratch;
 
-    roberta_small_columns_512(weights->tables, 4, code, score, weights->bias, 0, y, 512, tokens);
+    columns.from = weights->bias;
+    columns.from_step = 0;
+    columns.y = y;
+    roberta_small_columns_512(weights->tables, 4, code, score, &columns, tokens);
+    columns.from = y;
+    columns.from_step = 512;
     for (size_t k = 4; k < 128; k += 4)
-        roberta_small_columns_512(weights->tables + k * ROBERTA_SMALL_TABLE_PITCH, 4, code + k * 8, score + k * 8, y,
-            512, y, 512, tokens);
+        roberta_small_columns_512(weights->tables + k * ROBERTA_SMALL_TABLE_PITCH, 4, code + k * 8, score + k * 8,
+            &columns, tokens);
 }
 
 /* From templates/lookup/shared/ffn.c. */
@@ -917,18 +933,21 @@ void roberta_small_sign_hash_gelu_f32__scalar_few(const float *restrict z, uint1
 /* From templates/lookup/shared/gather.c. */
 
 /* Adds one row of each of `tables` tables to 512 columns of every token: y = from + sum of score times row.
-   table   [tables][256][ROBERTA_SMALL_ROW_PITCH], from the first of the columns on
-   code    [tokens][128], from the first of the tables on; score likewise
-   from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
-   y       the columns of every token */
+   table    [tables][256][ROBERTA_SMALL_ROW_PITCH], from the first of the columns on
+   code     [tokens][128], from the first of the tables on; score likewise
+   columns  where `from` and y of `tokens` tokens are; steps are floats */
 static inline void roberta_small_few_columns_512(const float *table, size_t tables, const uint16_t *code,
-    const float *score, const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
+    const float *score, const roberta_small_columns *columns, size_t tokens)
 {
+    const float *from = columns->from;
+    const size_t from_step = columns->from_step;
+    float *y = columns->y;
+
     for (size_t token = 0; token < tokens; ++token) {
         const uint16_t *token_code = code + token * 128;
         const float *token_score = score + token * 128;
         const float *y_from = from + token * from_step;
-        float *y_to = y + token * y_step;
+        float *y_to = y + token * 512;
         for (size_t strip = 0; strip < 512; strip += 4) {
             float sum0 = y_from[strip];
             float sum1 = y_from[strip + 1];
@@ -960,9 +979,13 @@ static inline void roberta_small_few_columns_512(const float *table, size_t tabl
 void roberta_small_gather_f32__scalar_few(const roberta_small_weights *weights, const uint16_t *code,
     const float *score, float *y, size_t tokens, void *scratch)
 {
+    roberta_small_columns columns;
     (void) scratch;
 
-    roberta_small_few_columns_512(weights->tables, 128, code, score, weights->bias, 0, y, 512, tokens);
+    columns.from = weights->bias;
+    columns.from_step = 0;
+    columns.y = y;
+    roberta_small_few_columns_512(weights->tables, 128, code, score, &columns, tokens);
 }
 
 /* From templates/lookup/shared/ffn.c. */

@@ -502,21 +502,31 @@ void tiny_sign_hash_gelu_f32__avx512_t64(const float *restrict z, uint16_t *rest
 
 /* From templates/lookup/shared/gather.c. */
 
+/* A tile of columns of every token: what sums begin with, and where they go. Steps are from token to token. */
+typedef struct {
+    const float *from; /* y itself, or one row for all tokens */
+    size_t from_step;
+    float *y;
+} tiny_columns;
+
 /* Adds one row of each of `tables` tables to 64 columns of every token: y = from + sum of score times row.
-   table   [tables][64][TINY_ROW_PITCH], from the first of the columns on
-   code    [tiles][8][64], from the first of the tables on; score likewise
-   from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
-   y       the columns of every token */
+   table    [tables][64][TINY_ROW_PITCH], from the first of the columns on
+   code     [tiles][8][64], from the first of the tables on; score likewise
+   columns  where `from` and y of `tokens` tokens are; steps are floats */
 static inline void tiny_columns_64(const float *table, size_t tables, const uint16_t *code, const float *score,
-    const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
+    const tiny_columns *columns, size_t tokens)
 {
+    const float *from = columns->from;
+    const size_t from_step = columns->from_step;
+    float *y = columns->y;
+
     for (size_t first = 0; first < tokens; first += 64) {
         const size_t end = tokens - first < 64 ? tokens - first : 64;
         for (size_t token = 0; token < end; ++token) {
             const uint16_t *token_code = code + first * 8 + token;
             const float *token_score = score + first * 8 + token;
             const float *y_from = from + (first + token) * from_step;
-            float *y_to = y + (first + token) * y_step;
+            float *y_to = y + (first + token) * 64;
             __m512 sum0 = _mm512_loadu_ps(y_from);
             __m512 sum1 = _mm512_loadu_ps(y_from + 16);
             __m512 sum2 = _mm512_loadu_ps(y_from + 32);
@@ -589,9 +599,13 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
 void tiny_gather_f32__avx512_t64_g8_c64(const tiny_weights *weights, const uint16_t *code, const float *score, float *y,
     size_t tokens, void *scratch)
 {
+    tiny_columns columns;
     (void) scratch;
 
-    tiny_columns_64(weights->tables, 8, code, score, weights->bias, 0, y, 64, tokens);
+    columns.from = weights->bias;
+    columns.from_step = 0;
+    columns.y = y;
+    tiny_columns_64(weights->tables, 8, code, score, &columns, tokens);
 }
 
 /* From templates/lookup/shared/ffn.c. */
@@ -1012,18 +1026,21 @@ void tiny_sign_hash_gelu_f32__avx512_few(const float *restrict z, uint16_t *rest
 /* From templates/lookup/shared/gather.c. */
 
 /* Adds one row of each of `tables` tables to 64 columns of every token: y = from + sum of score times row.
-   table   [tables][64][TINY_ROW_PITCH], from the first of the columns on
-   code    [tokens][8], from the first of the tables on; score likewise
-   from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
-   y       the columns of every token */
+   table    [tables][64][TINY_ROW_PITCH], from the first of the columns on
+   code     [tokens][8], from the first of the tables on; score likewise
+   columns  where `from` and y of `tokens` tokens are; steps are floats */
 static inline void tiny_few_columns_64(const float *table, size_t tables, const uint16_t *code, const float *score,
-    const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
+    const tiny_columns *columns, size_t tokens)
 {
+    const float *from = columns->from;
+    const size_t from_step = columns->from_step;
+    float *y = columns->y;
+
     for (size_t token = 0; token < tokens; ++token) {
         const uint16_t *token_code = code + token * 8;
         const float *token_score = score + token * 8;
         const float *y_from = from + token * from_step;
-        float *y_to = y + token * y_step;
+        float *y_to = y + token * 64;
         __m512 sum0 = _mm512_loadu_ps(y_from);
         __m512 sum1 = _mm512_loadu_ps(y_from + 16);
         __m512 sum2 = _mm512_loadu_ps(y_from + 32);
@@ -1053,9 +1070,13 @@ static inline void tiny_few_columns_64(const float *table, size_t tables, const 
 void tiny_gather_f32__avx512_few(const tiny_weights *weights, const uint16_t *code, const float *score, float *y,
     size_t tokens, void *scratch)
 {
+    tiny_columns columns;
     (void) scratch;
 
-    tiny_few_columns_64(weights->tables, 8, code, score, weights->bias, 0, y, 64, tokens);
+    columns.from = weights->bias;
+    columns.from_step = 0;
+    columns.y = y;
+    tiny_few_columns_64(weights->tables, 8, code, score, &columns, tokens);
 }
 
 /* From templates/lookup/shared/ffn.c. */

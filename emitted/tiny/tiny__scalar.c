@@ -439,21 +439,31 @@ void tiny_sign_hash_gelu_f32__scalar_t8(const float *restrict z, uint16_t *restr
 
 /* From templates/lookup/shared/gather.c. */
 
+/* A tile of columns of every token: what sums begin with, and where they go. Steps are from token to token. */
+typedef struct {
+    const float *from; /* y itself, or one row for all tokens */
+    size_t from_step;
+    float *y;
+} tiny_columns;
+
 /* Adds one row of each of `tables` tables to 64 columns of every token: y = from + sum of score times row.
-   table   [tables][64][TINY_ROW_PITCH], from the first of the columns on
-   code    [tiles][8][8], from the first of the tables on; score likewise
-   from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
-   y       the columns of every token */
+   table    [tables][64][TINY_ROW_PITCH], from the first of the columns on
+   code     [tiles][8][8], from the first of the tables on; score likewise
+   columns  where `from` and y of `tokens` tokens are; steps are floats */
 static inline void tiny_columns_64(const float *table, size_t tables, const uint16_t *code, const float *score,
-    const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
+    const tiny_columns *columns, size_t tokens)
 {
+    const float *from = columns->from;
+    const size_t from_step = columns->from_step;
+    float *y = columns->y;
+
     for (size_t first = 0; first < tokens; first += 8) {
         const size_t end = tokens - first < 8 ? tokens - first : 8;
         for (size_t token = 0; token < end; ++token) {
             const uint16_t *token_code = code + first * 8 + token;
             const float *token_score = score + first * 8 + token;
             const float *y_from = from + (first + token) * from_step;
-            float *y_to = y + (first + token) * y_step;
+            float *y_to = y + (first + token) * 64;
             for (size_t strip = 0; strip < 64; strip += 4) {
                 float sum0 = y_from[strip];
                 float sum1 = y_from[strip + 1];
@@ -487,10 +497,16 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
 void tiny_gather_f32__scalar_t8_g4_c64(const tiny_weights *weights, const uint16_t *code, const float *score, float *y,
     size_t tokens, void *scratch)
 {
+    tiny_columns columns;
     (void) scratch;
 
-    tiny_columns_64(weights->tables, 4, code, score, weights->bias, 0, y, 64, tokens);
-    tiny_columns_64(weights->tables + 4 * TINY_TABLE_PITCH, 4, code + 32, score + 32, y, 64, y, 64, tokens);
+    columns.from = weights->bias;
+    columns.from_step = 0;
+    columns.y = y;
+    tiny_columns_64(weights->tables, 4, code, score, &columns, tokens);
+    columns.from = y;
+    columns.from_step = 64;
+    tiny_columns_64(weights->tables + 4 * TINY_TABLE_PITCH, 4, code + 32, score + 32, &columns, tokens);
 }
 
 /* From templates/lookup/shared/ffn.c. */
@@ -817,18 +833,21 @@ void tiny_sign_hash_gelu_f32__scalar_few(const float *restrict z, uint16_t *rest
 /* From templates/lookup/shared/gather.c. */
 
 /* Adds one row of each of `tables` tables to 64 columns of every token: y = from + sum of score times row.
-   table   [tables][64][TINY_ROW_PITCH], from the first of the columns on
-   code    [tokens][8], from the first of the tables on; score likewise
-   from    what to add to: y itself, or one row for all tokens (from_step 0); steps are floats from token to token
-   y       the columns of every token */
+   table    [tables][64][TINY_ROW_PITCH], from the first of the columns on
+   code     [tokens][8], from the first of the tables on; score likewise
+   columns  where `from` and y of `tokens` tokens are; steps are floats */
 static inline void tiny_few_columns_64(const float *table, size_t tables, const uint16_t *code, const float *score,
-    const float *from, size_t from_step, float *y, size_t y_step, size_t tokens)
+    const tiny_columns *columns, size_t tokens)
 {
+    const float *from = columns->from;
+    const size_t from_step = columns->from_step;
+    float *y = columns->y;
+
     for (size_t token = 0; token < tokens; ++token) {
         const uint16_t *token_code = code + token * 8;
         const float *token_score = score + token * 8;
         const float *y_from = from + token * from_step;
-        float *y_to = y + token * y_step;
+        float *y_to = y + token * 64;
         for (size_t strip = 0; strip < 64; strip += 4) {
             float sum0 = y_from[strip];
             float sum1 = y_from[strip + 1];
@@ -860,9 +879,13 @@ static inline void tiny_few_columns_64(const float *table, size_t tables, const 
 void tiny_gather_f32__scalar_few(const tiny_weights *weights, const uint16_t *code, const float *score, float *y,
     size_t tokens, void *scratch)
 {
+    tiny_columns columns;
     (void) scratch;
 
-    tiny_few_columns_64(weights->tables, 8, code, score, weights->bias, 0, y, 64, tokens);
+    columns.from = weights->bias;
+    columns.from_step = 0;
+    columns.y = y;
+    tiny_few_columns_64(weights->tables, 8, code, score, &columns, tokens);
 }
 
 /* From templates/lookup/shared/ffn.c. */

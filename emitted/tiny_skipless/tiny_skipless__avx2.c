@@ -13,8 +13,9 @@
 
 /* 16 outputs of a panel, of 6 tokens: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_6(const float *restrict x, size_t x_step, const float *restrict w,
-    float *restrict y, size_t y_step, size_t inputs, int first, __m256 zero)
+    float *restrict y, size_t y_step, size_t inputs, int first)
 {
+    const __m256 zero = _mm256_set1_ps(tiny_skipless_hidden(0.0f)); /* else a loop around it is a call of memset */
     __m256 sum0_0 = first ? zero : _mm256_loadu_ps(y);
     __m256 sum0_1 = first ? zero : _mm256_loadu_ps(y + 8);
     __m256 sum1_0 = first ? zero : _mm256_loadu_ps(y + y_step);
@@ -68,8 +69,9 @@ static inline void tiny_skipless_product_of_6(const float *restrict x, size_t x_
 
 /* 16 outputs of a panel, of 2 tokens: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_2(const float *restrict x, size_t x_step, const float *restrict w,
-    float *restrict y, size_t y_step, size_t inputs, int first, __m256 zero)
+    float *restrict y, size_t y_step, size_t inputs, int first)
 {
+    const __m256 zero = _mm256_set1_ps(tiny_skipless_hidden(0.0f)); /* else a loop around it is a call of memset */
     __m256 sum0_0 = first ? zero : _mm256_loadu_ps(y);
     __m256 sum0_1 = first ? zero : _mm256_loadu_ps(y + 8);
     __m256 sum1_0 = first ? zero : _mm256_loadu_ps(y + y_step);
@@ -95,8 +97,9 @@ static inline void tiny_skipless_product_of_2(const float *restrict x, size_t x_
 
 /* 16 outputs of a panel, of one token: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_1(const float *restrict x, const float *restrict w, float *restrict y,
-    size_t inputs, int first, __m256 zero)
+    size_t inputs, int first)
 {
+    const __m256 zero = _mm256_set1_ps(tiny_skipless_hidden(0.0f)); /* else a loop around it is a call of memset */
     __m256 sum0 = first ? zero : _mm256_loadu_ps(y);
     __m256 sum1 = first ? zero : _mm256_loadu_ps(y + 8);
 
@@ -215,15 +218,17 @@ void tiny_skipless_product_f32__avx2(const tiny_skipless_matrix_f32 *map, const 
         for (size_t output = 0; output < panels * 32; output += 16) {
             const float *strip = w + output / 32 * of_panel + k * 32 + output % 32;
             token = 0;
-            for (; token + 5 < tokens; token += 6)
+            for (; token + 5 < tokens; token += 6) {
                 tiny_skipless_product_of_6(x + token * x_step + k, x_step, strip, y + token * y_step + output, y_step,
-                    depth, k == 0, zero);
-            for (; token + 1 < tokens; token += 2)
+                    depth, k == 0);
+            }
+            for (; token + 1 < tokens; token += 2) {
                 tiny_skipless_product_of_2(x + token * x_step + k, x_step, strip, y + token * y_step + output, y_step,
-                    depth, k == 0, zero);
-            for (; token < tokens; ++token)
-                tiny_skipless_product_of_1(x + token * x_step + k, strip, y + token * y_step + output, depth, k == 0,
-                    zero);
+                    depth, k == 0);
+            }
+            for (; token < tokens; ++token) {
+                tiny_skipless_product_of_1(x + token * x_step + k, strip, y + token * y_step + output, depth, k == 0);
+            }
         }
     }
     for (; token < tokens; ++token) {

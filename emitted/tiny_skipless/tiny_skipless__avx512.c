@@ -13,8 +13,9 @@
 
 /* 32 outputs of a panel, of 12 tokens: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_12(const float *restrict x, size_t x_step, const float *restrict w,
-    float *restrict y, size_t y_step, size_t inputs, int first, __m512 zero)
+    float *restrict y, size_t y_step, size_t inputs, int first)
 {
+    const __m512 zero = _mm512_set1_ps(tiny_skipless_hidden(0.0f)); /* else a loop around it is a call of memset */
     __m512 sum0_0 = first ? zero : _mm512_loadu_ps(y);
     __m512 sum0_1 = first ? zero : _mm512_loadu_ps(y + 16);
     __m512 sum1_0 = first ? zero : _mm512_loadu_ps(y + y_step);
@@ -110,8 +111,9 @@ static inline void tiny_skipless_product_of_12(const float *restrict x, size_t x
 
 /* 32 outputs of a panel, of 4 tokens: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_4(const float *restrict x, size_t x_step, const float *restrict w,
-    float *restrict y, size_t y_step, size_t inputs, int first, __m512 zero)
+    float *restrict y, size_t y_step, size_t inputs, int first)
 {
+    const __m512 zero = _mm512_set1_ps(tiny_skipless_hidden(0.0f)); /* else a loop around it is a call of memset */
     __m512 sum0_0 = first ? zero : _mm512_loadu_ps(y);
     __m512 sum0_1 = first ? zero : _mm512_loadu_ps(y + 16);
     __m512 sum1_0 = first ? zero : _mm512_loadu_ps(y + y_step);
@@ -151,8 +153,9 @@ static inline void tiny_skipless_product_of_4(const float *restrict x, size_t x_
 
 /* 32 outputs of a panel, of one token: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_1(const float *restrict x, const float *restrict w, float *restrict y,
-    size_t inputs, int first, __m512 zero)
+    size_t inputs, int first)
 {
+    const __m512 zero = _mm512_set1_ps(tiny_skipless_hidden(0.0f)); /* else a loop around it is a call of memset */
     __m512 sum0 = first ? zero : _mm512_loadu_ps(y);
     __m512 sum1 = first ? zero : _mm512_loadu_ps(y + 16);
 
@@ -357,15 +360,17 @@ void tiny_skipless_product_f32__avx512(const tiny_skipless_matrix_f32 *map, cons
         for (size_t output = 0; output < panels * 32; output += 32) {
             const float *strip = w + output / 32 * of_panel + k * 32 + output % 32;
             token = 0;
-            for (; token + 11 < tokens; token += 12)
+            for (; token + 11 < tokens; token += 12) {
                 tiny_skipless_product_of_12(x + token * x_step + k, x_step, strip, y + token * y_step + output, y_step,
-                    depth, k == 0, zero);
-            for (; token + 3 < tokens; token += 4)
+                    depth, k == 0);
+            }
+            for (; token + 3 < tokens; token += 4) {
                 tiny_skipless_product_of_4(x + token * x_step + k, x_step, strip, y + token * y_step + output, y_step,
-                    depth, k == 0, zero);
-            for (; token < tokens; ++token)
-                tiny_skipless_product_of_1(x + token * x_step + k, strip, y + token * y_step + output, depth, k == 0,
-                    zero);
+                    depth, k == 0);
+            }
+            for (; token < tokens; ++token) {
+                tiny_skipless_product_of_1(x + token * x_step + k, strip, y + token * y_step + output, depth, k == 0);
+            }
         }
     }
     for (; token < tokens; ++token) {

@@ -7,8 +7,9 @@
 
 /* 8 outputs of a panel, of one token: y += W x, or y = W x for the first inputs. */
 static inline void tiny_skipless_product_of_1(const float *restrict x, const float *restrict w, float *restrict y,
-    size_t inputs, int first, float zero)
+    size_t inputs, int first)
 {
+    const float zero = tiny_skipless_hidden(0.0f); /* else a loop around it is a call of memset */
     float sum0 = first ? zero : y[0];
     float sum1 = first ? zero : y[1];
     float sum2 = first ? zero : y[2];
@@ -99,9 +100,9 @@ void tiny_skipless_product_f32__scalar(const tiny_skipless_matrix_f32 *map, cons
         for (size_t output = 0; output < panels * 32; output += 8) {
             const float *strip = w + output / 32 * of_panel + k * 32 + output % 32;
             token = 0;
-            for (; token < tokens; ++token)
-                tiny_skipless_product_of_1(x + token * x_step + k, strip, y + token * y_step + output, depth, k == 0,
-                    zero);
+            for (; token < tokens; ++token) {
+                tiny_skipless_product_of_1(x + token * x_step + k, strip, y + token * y_step + output, depth, k == 0);
+            }
         }
     }
     for (; token < tokens; ++token) {
