@@ -555,7 +555,7 @@ static inline void roberta_small_columns_64(const float *table, size_t row_step,
             __m256 sum6 = _mm256_loadu_ps(y_from + 48);
             __m256 sum7 = _mm256_loadu_ps(y_from + 56);
             for (size_t k = 0; k < tables; k += 4) {
-                const float *row0 = table + (k * 256 + token_code[k * 16]) * row_step;
+                const float *row0 = table + (k * ROBERTA_SMALL_TABLE_ROWS + token_code[k * 16]) * row_step;
                 const __m256 s0 = _mm256_set1_ps(token_score[k * 16]);
                 sum0 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0), sum0);
                 sum1 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 8), sum1);
@@ -565,7 +565,7 @@ static inline void roberta_small_columns_64(const float *table, size_t row_step,
                 sum5 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 40), sum5);
                 sum6 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 48), sum6);
                 sum7 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 56), sum7);
-                const float *row1 = table + ((k + 1) * 256 + token_code[(k + 1) * 16]) * row_step;
+                const float *row1 = table + ((k + 1) * ROBERTA_SMALL_TABLE_ROWS + token_code[(k + 1) * 16]) * row_step;
                 const __m256 s1 = _mm256_set1_ps(token_score[(k + 1) * 16]);
                 sum0 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1), sum0);
                 sum1 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 8), sum1);
@@ -575,7 +575,7 @@ static inline void roberta_small_columns_64(const float *table, size_t row_step,
                 sum5 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 40), sum5);
                 sum6 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 48), sum6);
                 sum7 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 56), sum7);
-                const float *row2 = table + ((k + 2) * 256 + token_code[(k + 2) * 16]) * row_step;
+                const float *row2 = table + ((k + 2) * ROBERTA_SMALL_TABLE_ROWS + token_code[(k + 2) * 16]) * row_step;
                 const __m256 s2 = _mm256_set1_ps(token_score[(k + 2) * 16]);
                 sum0 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2), sum0);
                 sum1 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 8), sum1);
@@ -585,7 +585,7 @@ static inline void roberta_small_columns_64(const float *table, size_t row_step,
                 sum5 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 40), sum5);
                 sum6 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 48), sum6);
                 sum7 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 56), sum7);
-                const float *row3 = table + ((k + 3) * 256 + token_code[(k + 3) * 16]) * row_step;
+                const float *row3 = table + ((k + 3) * ROBERTA_SMALL_TABLE_ROWS + token_code[(k + 3) * 16]) * row_step;
                 const __m256 s3 = _mm256_set1_ps(token_score[(k + 3) * 16]);
                 sum0 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3), sum0);
                 sum1 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 8), sum1);
@@ -648,7 +648,8 @@ void roberta_small_gather_columns_f32__avx2_t16_g4_c64(const roberta_small_weigh
         columns.y_step = 512;
         columns.streams = streams;
         roberta_small_columns_64(packs ? roberta_small_pack_64(table + 124 * ROBERTA_SMALL_TABLE_PITCH, 4, slice)
-            : table + 124 * ROBERTA_SMALL_TABLE_PITCH, row_step, 4, code + 1984, score + 1984, &columns, tokens);
+            : table + 124 * ROBERTA_SMALL_TABLE_PITCH, row_step, 4, code + 124 * 16, score + 124 * 16, &columns,
+            tokens);
     }
     _mm_sfence();
 }
@@ -681,11 +682,11 @@ void roberta_small_project__avx2_many(const roberta_small_weights *weights, cons
         for (size_t tile = 0; tile < tiles; ++tile) {
             const size_t before = tile * 16;
             const size_t present = left - before < 16 ? left - before : 16;
-            roberta_small_load_f32__avx2_t16(x + (first + before) * 512, present, x_tiles + tile * 8192);
+            roberta_small_load_f32__avx2_t16(x + (first + before) * 512, present, x_tiles + tile * 512 * 16);
         }
         roberta_small_bh4_f32__avx2_t16_o4_m4(weights, x_tiles, a, b, z, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_sign_hash_gelu_f32__avx2_t16(z + tile * 16384, code + (first + tile * 16) * 128,
+            roberta_small_sign_hash_gelu_f32__avx2_t16(z + tile * 1024 * 16, code + (first + tile * 16) * 128,
                 score + (first + tile * 16) * 128);
     }
 }
@@ -1165,7 +1166,7 @@ static inline void roberta_small_few_columns_512(const float *table, size_t tabl
         const float *y_from = from + token * from_step;
         float *y_to = y + token * 512;
         for (size_t k = 0; k < tables; ++k) {
-            const float *row = table + (k * 256 + token_code[k]) * ROBERTA_SMALL_ROW_PITCH;
+            const float *row = table + (k * ROBERTA_SMALL_TABLE_ROWS + token_code[k]) * ROBERTA_SMALL_ROW_PITCH;
             _mm_prefetch((const char *) row, _MM_HINT_T0);
             _mm_prefetch((const char *) (row + 16), _MM_HINT_T0);
         }
@@ -1176,7 +1177,7 @@ static inline void roberta_small_few_columns_512(const float *table, size_t tabl
             __m256 sum2 = _mm256_loadu_ps(y_from + strip + 16);
             __m256 sum3 = _mm256_loadu_ps(y_from + strip + 24);
             for (size_t k = 0; k < tables; ++k) {
-                const float *row = table + (k * 256 + token_code[k]) * ROBERTA_SMALL_ROW_PITCH;
+                const float *row = table + (k * ROBERTA_SMALL_TABLE_ROWS + token_code[k]) * ROBERTA_SMALL_ROW_PITCH;
                 const __m256 s = _mm256_set1_ps(token_score[k]);
                 _mm_prefetch((const char *) (row + prefetch_at), _MM_HINT_T0);
                 _mm_prefetch((const char *) (row + prefetch_at + 16), _MM_HINT_T0);

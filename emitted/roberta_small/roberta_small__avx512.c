@@ -654,49 +654,49 @@ static inline void roberta_small_columns_64(const float *table, size_t row_step,
             __m512 sum2 = _mm512_loadu_ps(y_from + 32);
             __m512 sum3 = _mm512_loadu_ps(y_from + 48);
             for (size_t k = 0; k < tables; k += 8) {
-                const float *row0 = table + (k * 256 + token_code[k * 64]) * row_step;
+                const float *row0 = table + (k * ROBERTA_SMALL_TABLE_ROWS + token_code[k * 64]) * row_step;
                 const __m512 s0 = _mm512_set1_ps(token_score[k * 64]);
                 sum0 = _mm512_fmadd_ps(s0, _mm512_loadu_ps(row0), sum0);
                 sum1 = _mm512_fmadd_ps(s0, _mm512_loadu_ps(row0 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s0, _mm512_loadu_ps(row0 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s0, _mm512_loadu_ps(row0 + 48), sum3);
-                const float *row1 = table + ((k + 1) * 256 + token_code[(k + 1) * 64]) * row_step;
+                const float *row1 = table + ((k + 1) * ROBERTA_SMALL_TABLE_ROWS + token_code[(k + 1) * 64]) * row_step;
                 const __m512 s1 = _mm512_set1_ps(token_score[(k + 1) * 64]);
                 sum0 = _mm512_fmadd_ps(s1, _mm512_loadu_ps(row1), sum0);
                 sum1 = _mm512_fmadd_ps(s1, _mm512_loadu_ps(row1 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s1, _mm512_loadu_ps(row1 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s1, _mm512_loadu_ps(row1 + 48), sum3);
-                const float *row2 = table + ((k + 2) * 256 + token_code[(k + 2) * 64]) * row_step;
+                const float *row2 = table + ((k + 2) * ROBERTA_SMALL_TABLE_ROWS + token_code[(k + 2) * 64]) * row_step;
                 const __m512 s2 = _mm512_set1_ps(token_score[(k + 2) * 64]);
                 sum0 = _mm512_fmadd_ps(s2, _mm512_loadu_ps(row2), sum0);
                 sum1 = _mm512_fmadd_ps(s2, _mm512_loadu_ps(row2 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s2, _mm512_loadu_ps(row2 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s2, _mm512_loadu_ps(row2 + 48), sum3);
-                const float *row3 = table + ((k + 3) * 256 + token_code[(k + 3) * 64]) * row_step;
+                const float *row3 = table + ((k + 3) * ROBERTA_SMALL_TABLE_ROWS + token_code[(k + 3) * 64]) * row_step;
                 const __m512 s3 = _mm512_set1_ps(token_score[(k + 3) * 64]);
                 sum0 = _mm512_fmadd_ps(s3, _mm512_loadu_ps(row3), sum0);
                 sum1 = _mm512_fmadd_ps(s3, _mm512_loadu_ps(row3 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s3, _mm512_loadu_ps(row3 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s3, _mm512_loadu_ps(row3 + 48), sum3);
-                const float *row4 = table + ((k + 4) * 256 + token_code[(k + 4) * 64]) * row_step;
+                const float *row4 = table + ((k + 4) * ROBERTA_SMALL_TABLE_ROWS + token_code[(k + 4) * 64]) * row_step;
                 const __m512 s4 = _mm512_set1_ps(token_score[(k + 4) * 64]);
                 sum0 = _mm512_fmadd_ps(s4, _mm512_loadu_ps(row4), sum0);
                 sum1 = _mm512_fmadd_ps(s4, _mm512_loadu_ps(row4 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s4, _mm512_loadu_ps(row4 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s4, _mm512_loadu_ps(row4 + 48), sum3);
-                const float *row5 = table + ((k + 5) * 256 + token_code[(k + 5) * 64]) * row_step;
+                const float *row5 = table + ((k + 5) * ROBERTA_SMALL_TABLE_ROWS + token_code[(k + 5) * 64]) * row_step;
                 const __m512 s5 = _mm512_set1_ps(token_score[(k + 5) * 64]);
                 sum0 = _mm512_fmadd_ps(s5, _mm512_loadu_ps(row5), sum0);
                 sum1 = _mm512_fmadd_ps(s5, _mm512_loadu_ps(row5 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s5, _mm512_loadu_ps(row5 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s5, _mm512_loadu_ps(row5 + 48), sum3);
-                const float *row6 = table + ((k + 6) * 256 + token_code[(k + 6) * 64]) * row_step;
+                const float *row6 = table + ((k + 6) * ROBERTA_SMALL_TABLE_ROWS + token_code[(k + 6) * 64]) * row_step;
                 const __m512 s6 = _mm512_set1_ps(token_score[(k + 6) * 64]);
                 sum0 = _mm512_fmadd_ps(s6, _mm512_loadu_ps(row6), sum0);
                 sum1 = _mm512_fmadd_ps(s6, _mm512_loadu_ps(row6 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s6, _mm512_loadu_ps(row6 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s6, _mm512_loadu_ps(row6 + 48), sum3);
-                const float *row7 = table + ((k + 7) * 256 + token_code[(k + 7) * 64]) * row_step;
+                const float *row7 = table + ((k + 7) * ROBERTA_SMALL_TABLE_ROWS + token_code[(k + 7) * 64]) * row_step;
                 const __m512 s7 = _mm512_set1_ps(token_score[(k + 7) * 64]);
                 sum0 = _mm512_fmadd_ps(s7, _mm512_loadu_ps(row7), sum0);
                 sum1 = _mm512_fmadd_ps(s7, _mm512_loadu_ps(row7 + 16), sum1);
@@ -751,7 +751,8 @@ void roberta_small_gather_columns_f32__avx512_t64_g8_c64(const roberta_small_wei
         columns.y_step = 512;
         columns.streams = streams;
         roberta_small_columns_64(packs ? roberta_small_pack_64(table + 120 * ROBERTA_SMALL_TABLE_PITCH, 8, slice)
-            : table + 120 * ROBERTA_SMALL_TABLE_PITCH, row_step, 8, code + 7680, score + 7680, &columns, tokens);
+            : table + 120 * ROBERTA_SMALL_TABLE_PITCH, row_step, 8, code + 120 * 64, score + 120 * 64, &columns,
+            tokens);
     }
     _mm_sfence();
 }
@@ -784,11 +785,11 @@ void roberta_small_project__avx512_many(const roberta_small_weights *weights, co
         for (size_t tile = 0; tile < tiles; ++tile) {
             const size_t before = tile * 64;
             const size_t present = left - before < 64 ? left - before : 64;
-            roberta_small_load_f32__avx512_t64(x + (first + before) * 512, present, x_tiles + tile * 32768);
+            roberta_small_load_f32__avx512_t64(x + (first + before) * 512, present, x_tiles + tile * 512 * 64);
         }
         roberta_small_bh4_f32__avx512_t64_o4_m1(weights, x_tiles, a, b, z, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_sign_hash_gelu_f32__avx512_t64(z + tile * 65536, code + (first + tile * 64) * 128,
+            roberta_small_sign_hash_gelu_f32__avx512_t64(z + tile * 1024 * 64, code + (first + tile * 64) * 128,
                 score + (first + tile * 64) * 128);
     }
 }
@@ -1314,7 +1315,7 @@ static inline void roberta_small_few_columns_512(const float *table, size_t tabl
         const float *y_from = from + token * from_step;
         float *y_to = y + token * 512;
         for (size_t k = 0; k < tables; ++k) {
-            const float *row = table + (k * 256 + token_code[k]) * ROBERTA_SMALL_ROW_PITCH;
+            const float *row = table + (k * ROBERTA_SMALL_TABLE_ROWS + token_code[k]) * ROBERTA_SMALL_ROW_PITCH;
             _mm_prefetch((const char *) row, _MM_HINT_T0);
             _mm_prefetch((const char *) (row + 16), _MM_HINT_T0);
         }
@@ -1323,7 +1324,7 @@ static inline void roberta_small_few_columns_512(const float *table, size_t tabl
             __m512 sum0 = _mm512_loadu_ps(y_from + strip);
             __m512 sum1 = _mm512_loadu_ps(y_from + strip + 16);
             for (size_t k = 0; k < tables; ++k) {
-                const float *row = table + (k * 256 + token_code[k]) * ROBERTA_SMALL_ROW_PITCH;
+                const float *row = table + (k * ROBERTA_SMALL_TABLE_ROWS + token_code[k]) * ROBERTA_SMALL_ROW_PITCH;
                 const __m512 s = _mm512_set1_ps(token_score[k]);
                 _mm_prefetch((const char *) (row + prefetch_at), _MM_HINT_T0);
                 _mm_prefetch((const char *) (row + prefetch_at + 16), _MM_HINT_T0);

@@ -538,7 +538,8 @@ static inline void roberta_small_columns_512(const float *table, size_t tables, 
                 float sum2 = y_from[strip + 2];
                 float sum3 = y_from[strip + 3];
                 for (size_t k = 0; k < tables; ++k) {
-                    const float *row = table + (k * 256 + token_code[k * 8]) * ROBERTA_SMALL_ROW_PITCH;
+                    const float *row
+                        = table + (k * ROBERTA_SMALL_TABLE_ROWS + token_code[k * 8]) * ROBERTA_SMALL_ROW_PITCH;
                     const float s = token_score[k * 8];
                     sum0 = s * row[strip] + sum0;
                     sum1 = s * row[strip + 1] + sum1;
@@ -600,11 +601,11 @@ void roberta_small_project__scalar_many(const roberta_small_weights *weights, co
         for (size_t tile = 0; tile < tiles; ++tile) {
             const size_t before = tile * 8;
             const size_t present = left - before < 8 ? left - before : 8;
-            roberta_small_load_f32__scalar_t8(x + (first + before) * 512, present, x_tiles + tile * 4096);
+            roberta_small_load_f32__scalar_t8(x + (first + before) * 512, present, x_tiles + tile * 512 * 8);
         }
         roberta_small_bh4_f32__scalar_t8_o4_m4(weights, x_tiles, a, b, z, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_sign_hash_gelu_f32__scalar_t8(z + tile * 8192, code + (first + tile * 8) * 128,
+            roberta_small_sign_hash_gelu_f32__scalar_t8(z + tile * 1024 * 8, code + (first + tile * 8) * 128,
                 score + (first + tile * 8) * 128);
     }
 }
@@ -954,7 +955,7 @@ static inline void roberta_small_few_columns_512(const float *table, size_t tabl
             float sum2 = y_from[strip + 2];
             float sum3 = y_from[strip + 3];
             for (size_t k = 0; k < tables; ++k) {
-                const float *row = table + (k * 256 + token_code[k]) * ROBERTA_SMALL_ROW_PITCH;
+                const float *row = table + (k * ROBERTA_SMALL_TABLE_ROWS + token_code[k]) * ROBERTA_SMALL_ROW_PITCH;
                 const float s = token_score[k];
                 sum0 = s * row[strip] + sum0;
                 sum1 = s * row[strip + 1] + sum1;

@@ -64,6 +64,7 @@ static inline float roberta_small_power_of_two(float n)
 
 /* Offsets and strides. */
 #define ROBERTA_SMALL_ROW_PITCH 528 /* elements from row to row of the tables */
+#define ROBERTA_SMALL_TABLE_ROWS 256 /* of a table */
 #define ROBERTA_SMALL_TABLE_PITCH 135168 /* elements from table to table */
 #define ROBERTA_SMALL_THREAD_SCRATCH_BYTES 5376000 /* of one thread */
 

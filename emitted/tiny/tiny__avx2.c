@@ -427,7 +427,7 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
             __m256 sum6 = _mm256_loadu_ps(y_from + 48);
             __m256 sum7 = _mm256_loadu_ps(y_from + 56);
             for (size_t k = 0; k < tables; k += 8) {
-                const float *row0 = table + (k * 64 + token_code[k * 16]) * TINY_ROW_PITCH;
+                const float *row0 = table + (k * TINY_TABLE_ROWS + token_code[k * 16]) * TINY_ROW_PITCH;
                 const __m256 s0 = _mm256_set1_ps(token_score[k * 16]);
                 sum0 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0), sum0);
                 sum1 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 8), sum1);
@@ -437,7 +437,7 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
                 sum5 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 40), sum5);
                 sum6 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 48), sum6);
                 sum7 = _mm256_fmadd_ps(s0, _mm256_loadu_ps(row0 + 56), sum7);
-                const float *row1 = table + ((k + 1) * 64 + token_code[(k + 1) * 16]) * TINY_ROW_PITCH;
+                const float *row1 = table + ((k + 1) * TINY_TABLE_ROWS + token_code[(k + 1) * 16]) * TINY_ROW_PITCH;
                 const __m256 s1 = _mm256_set1_ps(token_score[(k + 1) * 16]);
                 sum0 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1), sum0);
                 sum1 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 8), sum1);
@@ -447,7 +447,7 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
                 sum5 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 40), sum5);
                 sum6 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 48), sum6);
                 sum7 = _mm256_fmadd_ps(s1, _mm256_loadu_ps(row1 + 56), sum7);
-                const float *row2 = table + ((k + 2) * 64 + token_code[(k + 2) * 16]) * TINY_ROW_PITCH;
+                const float *row2 = table + ((k + 2) * TINY_TABLE_ROWS + token_code[(k + 2) * 16]) * TINY_ROW_PITCH;
                 const __m256 s2 = _mm256_set1_ps(token_score[(k + 2) * 16]);
                 sum0 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2), sum0);
                 sum1 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 8), sum1);
@@ -457,7 +457,7 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
                 sum5 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 40), sum5);
                 sum6 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 48), sum6);
                 sum7 = _mm256_fmadd_ps(s2, _mm256_loadu_ps(row2 + 56), sum7);
-                const float *row3 = table + ((k + 3) * 64 + token_code[(k + 3) * 16]) * TINY_ROW_PITCH;
+                const float *row3 = table + ((k + 3) * TINY_TABLE_ROWS + token_code[(k + 3) * 16]) * TINY_ROW_PITCH;
                 const __m256 s3 = _mm256_set1_ps(token_score[(k + 3) * 16]);
                 sum0 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3), sum0);
                 sum1 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 8), sum1);
@@ -467,7 +467,7 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
                 sum5 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 40), sum5);
                 sum6 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 48), sum6);
                 sum7 = _mm256_fmadd_ps(s3, _mm256_loadu_ps(row3 + 56), sum7);
-                const float *row4 = table + ((k + 4) * 64 + token_code[(k + 4) * 16]) * TINY_ROW_PITCH;
+                const float *row4 = table + ((k + 4) * TINY_TABLE_ROWS + token_code[(k + 4) * 16]) * TINY_ROW_PITCH;
                 const __m256 s4 = _mm256_set1_ps(token_score[(k + 4) * 16]);
                 sum0 = _mm256_fmadd_ps(s4, _mm256_loadu_ps(row4), sum0);
                 sum1 = _mm256_fmadd_ps(s4, _mm256_loadu_ps(row4 + 8), sum1);
@@ -477,7 +477,7 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
                 sum5 = _mm256_fmadd_ps(s4, _mm256_loadu_ps(row4 + 40), sum5);
                 sum6 = _mm256_fmadd_ps(s4, _mm256_loadu_ps(row4 + 48), sum6);
                 sum7 = _mm256_fmadd_ps(s4, _mm256_loadu_ps(row4 + 56), sum7);
-                const float *row5 = table + ((k + 5) * 64 + token_code[(k + 5) * 16]) * TINY_ROW_PITCH;
+                const float *row5 = table + ((k + 5) * TINY_TABLE_ROWS + token_code[(k + 5) * 16]) * TINY_ROW_PITCH;
                 const __m256 s5 = _mm256_set1_ps(token_score[(k + 5) * 16]);
                 sum0 = _mm256_fmadd_ps(s5, _mm256_loadu_ps(row5), sum0);
                 sum1 = _mm256_fmadd_ps(s5, _mm256_loadu_ps(row5 + 8), sum1);
@@ -487,7 +487,7 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
                 sum5 = _mm256_fmadd_ps(s5, _mm256_loadu_ps(row5 + 40), sum5);
                 sum6 = _mm256_fmadd_ps(s5, _mm256_loadu_ps(row5 + 48), sum6);
                 sum7 = _mm256_fmadd_ps(s5, _mm256_loadu_ps(row5 + 56), sum7);
-                const float *row6 = table + ((k + 6) * 64 + token_code[(k + 6) * 16]) * TINY_ROW_PITCH;
+                const float *row6 = table + ((k + 6) * TINY_TABLE_ROWS + token_code[(k + 6) * 16]) * TINY_ROW_PITCH;
                 const __m256 s6 = _mm256_set1_ps(token_score[(k + 6) * 16]);
                 sum0 = _mm256_fmadd_ps(s6, _mm256_loadu_ps(row6), sum0);
                 sum1 = _mm256_fmadd_ps(s6, _mm256_loadu_ps(row6 + 8), sum1);
@@ -497,7 +497,7 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
                 sum5 = _mm256_fmadd_ps(s6, _mm256_loadu_ps(row6 + 40), sum5);
                 sum6 = _mm256_fmadd_ps(s6, _mm256_loadu_ps(row6 + 48), sum6);
                 sum7 = _mm256_fmadd_ps(s6, _mm256_loadu_ps(row6 + 56), sum7);
-                const float *row7 = table + ((k + 7) * 64 + token_code[(k + 7) * 16]) * TINY_ROW_PITCH;
+                const float *row7 = table + ((k + 7) * TINY_TABLE_ROWS + token_code[(k + 7) * 16]) * TINY_ROW_PITCH;
                 const __m256 s7 = _mm256_set1_ps(token_score[(k + 7) * 16]);
                 sum0 = _mm256_fmadd_ps(s7, _mm256_loadu_ps(row7), sum0);
                 sum1 = _mm256_fmadd_ps(s7, _mm256_loadu_ps(row7 + 8), sum1);
@@ -560,11 +560,11 @@ void tiny_project__avx2_many(const tiny_weights *weights, const float *x, size_t
         for (size_t tile = 0; tile < tiles; ++tile) {
             const size_t before = tile * 16;
             const size_t present = left - before < 16 ? left - before : 16;
-            tiny_load_f32__avx2_t16(x + (first + before) * 64, present, x_tiles + tile * 1024);
+            tiny_load_f32__avx2_t16(x + (first + before) * 64, present, x_tiles + tile * 64 * 16);
         }
         tiny_bh4_f32__avx2_t16_o4_m8(weights, x_tiles, a, b, z, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            tiny_sign_hash_gelu_f32__avx2_t16(z + tile * 1024, code + (first + tile * 16) * 8,
+            tiny_sign_hash_gelu_f32__avx2_t16(z + tile * 64 * 16, code + (first + tile * 16) * 8,
                 score + (first + tile * 16) * 8);
     }
 }
@@ -952,7 +952,7 @@ static inline void tiny_few_columns_64(const float *table, size_t tables, const 
         __m256 sum6 = _mm256_loadu_ps(y_from + 48);
         __m256 sum7 = _mm256_loadu_ps(y_from + 56);
         for (size_t k = 0; k < tables; ++k) {
-            const float *row = table + (k * 64 + token_code[k]) * TINY_ROW_PITCH;
+            const float *row = table + (k * TINY_TABLE_ROWS + token_code[k]) * TINY_ROW_PITCH;
             const __m256 s = _mm256_set1_ps(token_score[k]);
             sum0 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row), sum0);
             sum1 = _mm256_fmadd_ps(s, _mm256_loadu_ps(row + 8), sum1);

@@ -532,49 +532,49 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
             __m512 sum2 = _mm512_loadu_ps(y_from + 32);
             __m512 sum3 = _mm512_loadu_ps(y_from + 48);
             for (size_t k = 0; k < tables; k += 8) {
-                const float *row0 = table + (k * 64 + token_code[k * 64]) * TINY_ROW_PITCH;
+                const float *row0 = table + (k * TINY_TABLE_ROWS + token_code[k * 64]) * TINY_ROW_PITCH;
                 const __m512 s0 = _mm512_set1_ps(token_score[k * 64]);
                 sum0 = _mm512_fmadd_ps(s0, _mm512_loadu_ps(row0), sum0);
                 sum1 = _mm512_fmadd_ps(s0, _mm512_loadu_ps(row0 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s0, _mm512_loadu_ps(row0 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s0, _mm512_loadu_ps(row0 + 48), sum3);
-                const float *row1 = table + ((k + 1) * 64 + token_code[(k + 1) * 64]) * TINY_ROW_PITCH;
+                const float *row1 = table + ((k + 1) * TINY_TABLE_ROWS + token_code[(k + 1) * 64]) * TINY_ROW_PITCH;
                 const __m512 s1 = _mm512_set1_ps(token_score[(k + 1) * 64]);
                 sum0 = _mm512_fmadd_ps(s1, _mm512_loadu_ps(row1), sum0);
                 sum1 = _mm512_fmadd_ps(s1, _mm512_loadu_ps(row1 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s1, _mm512_loadu_ps(row1 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s1, _mm512_loadu_ps(row1 + 48), sum3);
-                const float *row2 = table + ((k + 2) * 64 + token_code[(k + 2) * 64]) * TINY_ROW_PITCH;
+                const float *row2 = table + ((k + 2) * TINY_TABLE_ROWS + token_code[(k + 2) * 64]) * TINY_ROW_PITCH;
                 const __m512 s2 = _mm512_set1_ps(token_score[(k + 2) * 64]);
                 sum0 = _mm512_fmadd_ps(s2, _mm512_loadu_ps(row2), sum0);
                 sum1 = _mm512_fmadd_ps(s2, _mm512_loadu_ps(row2 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s2, _mm512_loadu_ps(row2 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s2, _mm512_loadu_ps(row2 + 48), sum3);
-                const float *row3 = table + ((k + 3) * 64 + token_code[(k + 3) * 64]) * TINY_ROW_PITCH;
+                const float *row3 = table + ((k + 3) * TINY_TABLE_ROWS + token_code[(k + 3) * 64]) * TINY_ROW_PITCH;
                 const __m512 s3 = _mm512_set1_ps(token_score[(k + 3) * 64]);
                 sum0 = _mm512_fmadd_ps(s3, _mm512_loadu_ps(row3), sum0);
                 sum1 = _mm512_fmadd_ps(s3, _mm512_loadu_ps(row3 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s3, _mm512_loadu_ps(row3 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s3, _mm512_loadu_ps(row3 + 48), sum3);
-                const float *row4 = table + ((k + 4) * 64 + token_code[(k + 4) * 64]) * TINY_ROW_PITCH;
+                const float *row4 = table + ((k + 4) * TINY_TABLE_ROWS + token_code[(k + 4) * 64]) * TINY_ROW_PITCH;
                 const __m512 s4 = _mm512_set1_ps(token_score[(k + 4) * 64]);
                 sum0 = _mm512_fmadd_ps(s4, _mm512_loadu_ps(row4), sum0);
                 sum1 = _mm512_fmadd_ps(s4, _mm512_loadu_ps(row4 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s4, _mm512_loadu_ps(row4 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s4, _mm512_loadu_ps(row4 + 48), sum3);
-                const float *row5 = table + ((k + 5) * 64 + token_code[(k + 5) * 64]) * TINY_ROW_PITCH;
+                const float *row5 = table + ((k + 5) * TINY_TABLE_ROWS + token_code[(k + 5) * 64]) * TINY_ROW_PITCH;
                 const __m512 s5 = _mm512_set1_ps(token_score[(k + 5) * 64]);
                 sum0 = _mm512_fmadd_ps(s5, _mm512_loadu_ps(row5), sum0);
                 sum1 = _mm512_fmadd_ps(s5, _mm512_loadu_ps(row5 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s5, _mm512_loadu_ps(row5 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s5, _mm512_loadu_ps(row5 + 48), sum3);
-                const float *row6 = table + ((k + 6) * 64 + token_code[(k + 6) * 64]) * TINY_ROW_PITCH;
+                const float *row6 = table + ((k + 6) * TINY_TABLE_ROWS + token_code[(k + 6) * 64]) * TINY_ROW_PITCH;
                 const __m512 s6 = _mm512_set1_ps(token_score[(k + 6) * 64]);
                 sum0 = _mm512_fmadd_ps(s6, _mm512_loadu_ps(row6), sum0);
                 sum1 = _mm512_fmadd_ps(s6, _mm512_loadu_ps(row6 + 16), sum1);
                 sum2 = _mm512_fmadd_ps(s6, _mm512_loadu_ps(row6 + 32), sum2);
                 sum3 = _mm512_fmadd_ps(s6, _mm512_loadu_ps(row6 + 48), sum3);
-                const float *row7 = table + ((k + 7) * 64 + token_code[(k + 7) * 64]) * TINY_ROW_PITCH;
+                const float *row7 = table + ((k + 7) * TINY_TABLE_ROWS + token_code[(k + 7) * 64]) * TINY_ROW_PITCH;
                 const __m512 s7 = _mm512_set1_ps(token_score[(k + 7) * 64]);
                 sum0 = _mm512_fmadd_ps(s7, _mm512_loadu_ps(row7), sum0);
                 sum1 = _mm512_fmadd_ps(s7, _mm512_loadu_ps(row7 + 16), sum1);
@@ -629,11 +629,11 @@ void tiny_project__avx512_many(const tiny_weights *weights, const float *x, size
         for (size_t tile = 0; tile < tiles; ++tile) {
             const size_t before = tile * 64;
             const size_t present = left - before < 64 ? left - before : 64;
-            tiny_load_f32__avx512_t64(x + (first + before) * 64, present, x_tiles + tile * 4096);
+            tiny_load_f32__avx512_t64(x + (first + before) * 64, present, x_tiles + tile * 64 * 64);
         }
         tiny_bh4_f32__avx512_t64_o4_m8(weights, x_tiles, a, b, z, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            tiny_sign_hash_gelu_f32__avx512_t64(z + tile * 4096, code + (first + tile * 64) * 8,
+            tiny_sign_hash_gelu_f32__avx512_t64(z + tile * 64 * 64, code + (first + tile * 64) * 8,
                 score + (first + tile * 64) * 8);
     }
 }
@@ -1046,7 +1046,7 @@ static inline void tiny_few_columns_64(const float *table, size_t tables, const 
         __m512 sum2 = _mm512_loadu_ps(y_from + 32);
         __m512 sum3 = _mm512_loadu_ps(y_from + 48);
         for (size_t k = 0; k < tables; ++k) {
-            const float *row = table + (k * 64 + token_code[k]) * TINY_ROW_PITCH;
+            const float *row = table + (k * TINY_TABLE_ROWS + token_code[k]) * TINY_ROW_PITCH;
             const __m512 s = _mm512_set1_ps(token_score[k]);
             sum0 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row), sum0);
             sum1 = _mm512_fmadd_ps(s, _mm512_loadu_ps(row + 16), sum1);

@@ -470,7 +470,7 @@ static inline void tiny_columns_64(const float *table, size_t tables, const uint
                 float sum2 = y_from[strip + 2];
                 float sum3 = y_from[strip + 3];
                 for (size_t k = 0; k < tables; ++k) {
-                    const float *row = table + (k * 64 + token_code[k * 8]) * TINY_ROW_PITCH;
+                    const float *row = table + (k * TINY_TABLE_ROWS + token_code[k * 8]) * TINY_ROW_PITCH;
                     const float s = token_score[k * 8];
                     sum0 = s * row[strip] + sum0;
                     sum1 = s * row[strip + 1] + sum1;
@@ -506,7 +506,7 @@ void tiny_gather_f32__scalar_t8_g4_c64(const tiny_weights *weights, const uint16
     tiny_columns_64(weights->tables, 4, code, score, &columns, tokens);
     columns.from = y;
     columns.from_step = 64;
-    tiny_columns_64(weights->tables + 4 * TINY_TABLE_PITCH, 4, code + 32, score + 32, &columns, tokens);
+    tiny_columns_64(weights->tables + 4 * TINY_TABLE_PITCH, 4, code + 4 * 8, score + 4 * 8, &columns, tokens);
 }
 
 /* From templates/lookup/shared/ffn.c. */
@@ -530,11 +530,11 @@ void tiny_project__scalar_many(const tiny_weights *weights, const float *x, size
         for (size_t tile = 0; tile < tiles; ++tile) {
             const size_t before = tile * 8;
             const size_t present = left - before < 8 ? left - before : 8;
-            tiny_load_f32__scalar_t8(x + (first + before) * 64, present, x_tiles + tile * 512);
+            tiny_load_f32__scalar_t8(x + (first + before) * 64, present, x_tiles + tile * 64 * 8);
         }
         tiny_bh4_f32__scalar_t8_o4_m8(weights, x_tiles, a, b, z, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            tiny_sign_hash_gelu_f32__scalar_t8(z + tile * 512, code + (first + tile * 8) * 8,
+            tiny_sign_hash_gelu_f32__scalar_t8(z + tile * 64 * 8, code + (first + tile * 8) * 8,
                 score + (first + tile * 8) * 8);
     }
 }
@@ -854,7 +854,7 @@ static inline void tiny_few_columns_64(const float *table, size_t tables, const 
             float sum2 = y_from[strip + 2];
             float sum3 = y_from[strip + 3];
             for (size_t k = 0; k < tables; ++k) {
-                const float *row = table + (k * 64 + token_code[k]) * TINY_ROW_PITCH;
+                const float *row = table + (k * TINY_TABLE_ROWS + token_code[k]) * TINY_ROW_PITCH;
                 const float s = token_score[k];
                 sum0 = s * row[strip] + sum0;
                 sum1 = s * row[strip + 1] + sum1;

@@ -64,6 +64,7 @@ static inline float tiny_power_of_two(float n)
 
 /* Offsets and strides. */
 #define TINY_ROW_PITCH 80 /* elements from row to row of the tables */
+#define TINY_TABLE_ROWS 64 /* of a table */
 #define TINY_TABLE_PITCH 5120 /* elements from table to table */
 #define TINY_THREAD_SCRATCH_BYTES 550912 /* of one thread */
 

@@ -110,12 +110,7 @@ local exceptions = {
     },
     offset = { -- places in scratch, weights and files as numbers
         ["templates/firmware/model.c"] = "common",
-        ["templates/lookup/lanes/load_tokens.c"] = "common",
         ["templates/lookup/shared/bh4.c"] = "common",
-        ["templates/lookup/shared/dense.c"] = "rare",
-        ["templates/lookup/shared/ffn.c"] = "common",
-        ["templates/lookup/shared/gather.c"] = "common",
-        ["templates/lookup/shared/sign_hash.c"] = "rare",
         ["templates/lookup/training/forward.c"] = "common",
         ["templates/lookup/training/prepare.c"] = "common",
         ["templates/lookup/training/project.c"] = "common",

@@ -6,7 +6,7 @@ local neighbours = {}
 --   name      of the function that hashes the lanes, after <helper>_, and the template that has it
 --   bytes     of the buffer `vertices` that it works in, 0: none
 -- and for m > 1
---   at        offsets of the parts of that buffer: lists [count][lanes] and, to be spread, scores and codes [m][lanes]
+--   list_count    lists [count][lanes] in that buffer; then, to be spread, scores and codes [m][lanes]
 --   spread
 -- and where m > 2 or all rows are taken
 --   lists     true: the function works in lists of vertices
@@ -21,7 +21,7 @@ function neighbours.plan(shape, lanes, spread)
         name = name,
         template = "templates/lookup/shared/" .. name .. ".c",
         bytes = 0,
-        at = {},
+        list_count = 0,
         grown = 0,
         lists = name ~= "hash_two",
         spread = spread,
@@ -30,22 +30,13 @@ function neighbours.plan(shape, lanes, spread)
         plan.grown = plan.grown + 1
     end
     plan.count = 1 << plan.grown
-    local function add(name, bytes)
-        plan.at[name] = plan.bytes
-        plan.bytes = plan.bytes + bytes
-    end
-    local function add_list(name) add(name, plan.count * lanes * 4) end
     if all then
-        if shape.score.share then add_list "share" end
-        if shape.score.along then add_list "along" end
+        plan.list_count = (shape.score.share and 1 or 0) + (shape.score.along and 1 or 0)
     elseif plan.lists then
-        add_list "cost"
-        add_list "flips"
+        plan.list_count = 2 -- costs and flips
     end
-    if spread then
-        if shape.score.scored then add("score", shape.neighbours * lanes * 4) end
-        add("code", shape.neighbours * lanes * 2)
-    end
+    plan.bytes = plan.list_count * plan.count * lanes * 4
+    if spread then plan.bytes = plan.bytes + shape.neighbours * lanes * (shape.score.scored and 6 or 2) end
     return plan
 end
 

@@ -111,6 +111,7 @@ local function constants_of(p)
     end
     local pitch, unit = dtype.units(p.tables, p.pitch), p.tables.bytes < 1 and "bytes" or "elements"
     add("ROW_PITCH", pitch, unit .. " from row to row of the tables")
+    add("TABLE_ROWS", p.shape.rows, "of a table")
     add("TABLE_PITCH", p.shape.rows * pitch, unit .. " from table to table")
     if p.openmp and not p.target then add("THREAD_SCRATCH_BYTES", p.scratch_bytes, "of one thread") end
     local function add_scratch(v, user, of, used)

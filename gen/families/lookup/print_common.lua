@@ -46,6 +46,11 @@ return function(p, v, symbol, gather)
         slots_text = buffers.slots(shape),
         lane_axis = v.layout == "rows" and "" or "[" .. v.tile .. "]",
         constant = p.names.constant,
+        -- so many floats of a tile, as rows of its tokens
+        of_tile = function(floats)
+            local rows = v.tile > 1 and floats % v.tile == 0 and floats // v.tile or 1
+            return rows > 1 and rows .. " * " .. v.tile or floats
+        end,
         in_scratch = buffers.in_scratch(p, gather or v),
         barriers = function(list) return barriers(p, v.isa, list) end,
     }

@@ -13,7 +13,10 @@ local function add_integers(gather, values)
     -- as long.
     values.pitch_parameter = gather.pack and "size_t pitch, " or ""
     values.pitch_argument = gather.pack and "pitch, " or ""
-    values.rows_on = function(table, rows) return sum(table, times(rows, values.row_pitch)) end
+    values.tables_on = function(table, number)
+        local rows = gather.pack and times(number, values.constant("TABLE_ROWS"), "pitch")
+        return sum(table, rows or times(number, values.constant("TABLE_PITCH")))
+    end
     values.commas = function(list) return table.concat(list, ", ") end
     values.used = steps.used
     -- What C calls the sums of a column, each between `before` and `after`.
@@ -126,9 +129,9 @@ return function(p, v, values, gather)
     values.row_pitch = gather.pack and (gather.integers and "pitch" or "row_step") or values.constant("ROW_PITCH")
     values.row_of = function(k, code)
         return string.format(
-            "table + (%s * %d + %s[%s]) * %s",
+            "table + (%s * %s + %s[%s]) * %s",
             values.table_of(factor(k)),
-            shape.rows,
+            values.constant("TABLE_ROWS"),
             code,
             values.slot(k),
             values.row_pitch

@@ -1,4 +1,4 @@
-//$ takes gather, helper, t, table, bias, to_y, after, pack, constant, table_at, next_at, prefetch_next, run_name
+//$ takes gather, helper, of_tile, t, table, bias, to_y, after, pack, constant, table_at, next_at, prefetch_next, run_name
 //$ -- Adds the rows of all tables to a tile of columns, span by span, a group of tables after the other: sums wait as integers in between.
 //$ local set = {} -- what fields are
 //$ local function assign(name, value)
@@ -29,7 +29,9 @@
             columns.from_step = $(later) ? $(t.pitch) : 0;
 //$             set.from, set.from_step = nil, nil
 //$         end
-//$         local function at(base, step) return sum(base, times(loop and "k" or call.first, step)) end
+//$         local function at(base, step)
+//$             return sum(base, call.first == 0 and 0 or (loop and "k" or call.first) .. (step == 1 and "" or " * " .. of_tile(step)))
+//$         end
 //$         local slice = table_at(table, call)
 //$         if packs then slice = helper .. "_pack_" .. t.width .. "(" .. slice .. ", " .. call.tables .. ", slice)" end
 //$         local next = next_at(table, call, after)

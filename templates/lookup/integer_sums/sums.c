@@ -1,4 +1,4 @@
-//$ takes gather, words, isa, tile, helper, prefix, row_pitch, line_elements, pitch_parameter, pitch_argument, rows_on, tables, place
+//$ takes gather, words, isa, tile, helper, prefix, row_pitch, line_elements, pitch_parameter, pitch_argument, tables_on, tables, place
 //$ -- Functions that add the rows of a group of tables to the sums of a strip of columns.
 //$ local inline, plan = names.macro("INLINE"), gather.integers
 //$ local m, step = shape.neighbours, plan.step
@@ -26,7 +26,7 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(prefix.line)_sums *sums, c
 //$     head("4", strip)
 {
 //$     local function row_of(table, code, r)
-//$         return rows_on(rows_on(table, r // m * shape.rows), "(size_t) " .. code .. "[" .. r * tile .. "]")
+//$         return tables_on(table, r // m) .. " + (size_t) " .. code .. "[" .. r * tile .. "] * " .. row_pitch
 //$     end
 //$     for r = 0, 3 do
 //$         local row, number = row_of("table", "code", r), r // m -- of the table
@@ -60,7 +60,7 @@ $(inline) void $(helper)_add_$(rows)x$(strip.width)($(prefix.line)_sums *sums, c
 //$     head(n * m, strip)
 {
 //$     local function add(k, from)
-//$         local function table_at(table) return rows_on(table, times(sum(k or 0, from), shape.rows)) end
+//$         local function table_at(table) return tables_on(table, sum(k or 0, from)) end
 //$         local function code_at(code) return sum(code, times(k or 0, m * tile), from * m * tile) end
 //$         local words_at = sum("words", times(k or 0, plan.parts * tile // step), from // step * plan.parts * tile)
 //$         local following = strip.prefetches == 0 and ""

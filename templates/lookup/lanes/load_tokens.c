@@ -1,4 +1,4 @@
-//$ takes isa, prologue, symbol, tile, vectors, norm, eps, one_over_d, x_rows, transposes
+//$ takes isa, prologue, symbol, tile, of_tile, vectors, norm, eps, one_over_d, x_rows, transposes
 //$ lines(prologue)
 //$ local transpose = {}
 //$ for _, n in ipairs(isa.lanes > 1 and transposes or {}) do
@@ -45,7 +45,7 @@ void $(symbol)(const float *restrict x, size_t tokens, float *restrict loaded)
         for (size_t column = 0; column < $(full); $(advance("column", isa.lanes)))
             $(transpose[isa.lanes])($(row), column, $(sum("loaded + column * " .. tile, token)));
 //$     end
-        $(transpose[shape.d % isa.lanes])($(row), $(full), $(sum("loaded", full * tile, token))); //$ if full < shape.d
+        $(transpose[shape.d % isa.lanes])($(row), $(full), $(sum("loaded", of_tile(full * tile), token))); //$ if full < shape.d
 //$ end)
 //$ end
 //$ if norm then

@@ -1,4 +1,4 @@
-//$ takes prologue, helper, symbol, kernels, projection, parts, products, integers, measure, round, unpacked, blocks_argument
+//$ takes prologue, of_tile, helper, symbol, kernels, projection, parts, products, integers, measure, round, unpacked, blocks_argument
 //$ takes weights_of, multiplied, tiled, score, slots_text, vertices_argument, adds_residual, adds_bias, z_rows
 //$ takes projection_parameters, up_to, gain_text, projection_rows, x_text, lane_axis, x_alignment
 //$ -- Arguments of products by tiles.
@@ -52,9 +52,9 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ if p.count > 1 and not blocks_argument then
     for (size_t block = 0; block < $(p.count); ++block)
         $(helper)_$(p.name)($(source), $(sum("w", p.at)) + block * $(p.block_words),
-            $(before)z + block * $(p.y_block), $(y_step), $(item)s);
+            $(before)z + block * $(of_tile(p.y_block)), $(y_step), $(item)s);
 //$ else
-    $(helper)_$(p.name)($(source), $(sum("w", p.at)), $(before)$(sum("z", p.y_at)), $(y_step),
+    $(helper)_$(p.name)($(source), $(sum("w", p.at)), $(before)$(sum("z", of_tile(p.y_at))), $(y_step),
         $(item)s$(blocks_argument and blocks_argument(p) or ""));
 //$ end
 //$ end
@@ -87,6 +87,6 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 $(include("templates/lookup/shared/bypass.c", { x_step = kernels.projection.x_step, period = kernels.shape.of.padded }))
 //$ elseif not tiled then
     for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))
-        $(helper)_add_bias(z + $(item) * $(kernels.projection.y_step), weights->projection_bias, $(shape.bits));
+        $(helper)_add_bias(z + $(item) * $(of_tile(kernels.projection.y_step)), weights->projection_bias, $(shape.bits));
 //$ end
 }

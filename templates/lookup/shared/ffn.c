@@ -1,4 +1,4 @@
-//$ takes score, weighted, in_scratch, prologue, helper, kernels, lanes, hash, tile, makes_codes, tables, norm, buffers
+//$ takes of_tile, score, weighted, in_scratch, prologue, helper, kernels, lanes, hash, tile, makes_codes, tables, norm, buffers
 //$ takes x_rows, slots_text, projection_arguments, vertices_argument, prefetch_first, prefetch_parameter, prefetch_argument
 //$ lines(prologue)
 //$ local by_tile, project = kernels.layout == "lanes", kernels.names.project
@@ -36,13 +36,13 @@ $(before)(const $(names.weights) *weights, const float *x, size_t tokens,
         for (size_t tile = 0; tile < tiles; ++tile) {
             const size_t before = tile * $(tile);
             const size_t present = left - before < $(tile) ? left - before : $(tile);
-            $(kernels.names.load)(x + (first + before) * $(shape.x_step), present, x_tiles + tile * $(shape.d * tile));
+            $(kernels.names.load)(x + (first + before) * $(shape.x_step), present, x_tiles + tile * $(of_tile(shape.d * tile)));
         }
         $(kernels.names.projection)($(projection_arguments), tiles);
 //$     if not kernels.projection.tiled then
         for (size_t tile = 0; tile < tiles; ++tile)
 //$     local at = "(first + tile * " .. tile .. ") * " .. shape.slots
-            $(kernels.names.hash)(z + tile * $(kernels.projection.rows.z * tile),
+            $(kernels.names.hash)(z + tile * $(of_tile(kernels.projection.rows.z * tile)),
                 code + $(at)$(score.scored and ",\n                score + " .. at or "")$(vertices_argument));
 //$     end
 //$     if tables.scaled then

@@ -1,4 +1,4 @@
-//$ takes in_scratch, constant, table_at, next_at, prologue, helper, symbol, gather, isa, tile, tables, loads, pack, place,
+//$ takes in_scratch, constant, of_tile, table_at, next_at, prologue, helper, symbol, gather, isa, tile, tables, loads, pack, place,
 //$ takes prefetch_next, row_pitch, count, waits_text
 //$ takes weighted, product_text, sum_text, sums_of_integers, slots_text, lane_axis, y_rows
 //$ lines(prologue)
@@ -183,7 +183,9 @@ $(include("templates/lookup/integer_sums/calls.c", { t = t, table = table, bias 
 //$     if sums then assign("y_step", to.step) end
 //$     if gather.stream then assign("streams", to.streams) end
     for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step)) //$ if loop
-//$     local function at(base, step) return sum(base, times(loop and "k" or call.first, step)) end
+//$     local function at(base, step)
+//$         return sum(base, call.first == 0 and 0 or (loop and "k" or call.first) .. (step == 1 and "" or " * " .. of_tile(step)))
+//$     end
 //$     local at_table, next = table_at(table, call), next_at(table, call, after)
 //$     if pack then
     $(helper)_columns_$(t.width)(packs ? $(helper)_pack_$(t.width)($(at_table), $(call.tables), slice) : $(at_table),

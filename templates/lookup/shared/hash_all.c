@@ -13,7 +13,7 @@ static inline void $(helper)_hash_all(const float *z, uint16_t *code, float *sco
     $(list.floats) *share = ($(list.floats) *) vertices;
 //$ end
 //$ if score.along then
-    $(list.floats) *along = ($(list.floats) *) (void *) ($(sum("(unsigned char *) vertices", hash.at.along)));
+    $(list.floats) *along = $(score.share and list.at("share", hash.count) or "(" .. list.floats .. " *) vertices");
 //$ end
     $(isa.vector) product = one; //$ if score.share
 

@@ -45,7 +45,7 @@ static inline void $(helper)_replace_vertex($(list.floats) *cost, $(list.integer
 static inline void $(helper)_hash_top_m(const float *z, uint16_t *code$(score.scored and ", float *score" or ""), void *vertices)
 {
     $(list.floats) *cost = ($(list.floats) *) vertices;
-    $(list.integers) *flips = ($(list.integers) *) (void *) ($(sum("(unsigned char *) vertices", hash.at.flips)));
+    $(list.integers) *flips = ($(list.integers) *) (void *) ($(list.at("cost", hash.count)));
 $(include("templates/lookup/shared/hash_bits.c"))
 
     /* All vertices that differ in $(hash.grown > 1 and "some of the first " .. hash.grown .. " bits" or "the first bit") only. */

@@ -60,7 +60,7 @@ void $(symbol)(const float *restrict z,
 //$ local function prefetch_found(count, table_of, code)
         if (prefetch)$(count == 1 and " {" or "")
 //$ loop("i", 0, type(count) == "number" and count, 1, function(i)
-                const size_t number = $(sum(times(table_of(i), shape.rows), code(i)));
+                const size_t number = $(sum(times(table_of(i), constant("TABLE_ROWS")), code(i)));
                 $(isa.prefetch_l1("prefetch->table_scales", "number")); //$ if tables.scaled
 //$     for element = 0, prefetch_first - 1, line_elements do
                 $(isa.prefetch_l2("prefetch->tables", sum("number * " .. constant("ROW_PITCH"), place(element))));
@@ -69,8 +69,11 @@ void $(symbol)(const float *restrict z,
         } //$ if count == 1
 //$ end
 //$ if hash.spread then
-    float *lane_score = (float *) (void *) ((unsigned char *) vertices + $(hash.at.score)); //$ if score.scored
-    uint16_t *lane_code = (uint16_t *) (void *) ((unsigned char *) vertices + $(hash.at.code));
+//$ -- They lie behind the lists of vertices.
+//$ local list_floats = hash.count * lanes
+//$ local begin = sum("(float *) vertices", hash.list_count > 1 and hash.list_count .. " * " .. list_floats or hash.list_count * list_floats)
+    float *lane_score = $(begin); //$ if score.scored
+    uint16_t *lane_code = (uint16_t *) (void *) ($(score.scored and sum("lane_score", shape.neighbours * lanes) or begin));
 
 //$ local tables = shape.h > lanes and "tables" or shape.h
 //$ loop("table", 0, shape.h, lanes, function(table)
