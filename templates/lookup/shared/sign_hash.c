@@ -71,7 +71,8 @@ void $(symbol)(const float *restrict z,
 //$ if hash.spread then
 //$ -- They lie behind the lists of vertices.
 //$ local list_floats = hash.count * lanes
-//$ local begin = sum("(float *) vertices", hash.list_count > 1 and hash.list_count .. " * " .. list_floats or hash.list_count * list_floats)
+//$ local lists = hash.list_count > 1 and hash.list_count .. " * " .. list_floats or hash.list_count * list_floats
+//$ local begin = sum("(float *) vertices", lists)
     float *lane_score = $(begin); //$ if score.scored
     uint16_t *lane_code = (uint16_t *) (void *) ($(score.scored and sum("lane_score", shape.neighbours * lanes) or begin));
 
