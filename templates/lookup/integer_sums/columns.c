@@ -1,4 +1,5 @@
-//$ takes gather, isa, tile, tables, t, prefix, pack, row_pitch, pitch_parameter, prefetch_next, run_name, slots_text, lane_axis, columns_type
+//$ takes gather, isa, tile, tables, t, prefix, pack, row_pitch, pitch_parameter, prefetch_next, run_name, slots_text,
+//$ takes lane_axis, columns_type
 //$ -- Functions that add rows to a tile of columns of every token: sums wait as integers, in the order in which the interleaved rows leave
 //$ -- them; with the last tables' rows they become y.
 //$ local parts, token_words = gather.integers.parts, gather.integers.quads * gather.integers.parts
@@ -11,7 +12,9 @@
    table    [$(run.tables)][$(shape.rows)][$(row_pitch)], from the first of the columns on
    code     [tiles]$(slots_text)$(lane_axis), from the first of the tables on
    words    [tiles][$(gather.integers.quads)]$(words_axis)$(lane_axis), likewise: scores as integers
-   columns  $(run.last and "where `from`, base and y of `tokens` tokens are" or "where `from` and `to` are, [tokens][" .. t.pitch .. "]")$(prefetch_next and "" or " */")
+//$ local places = "where `from` and `to` are, [tokens][" .. t.pitch .. "]"
+//$ if run.last then places = "where `from`, base and y of `tokens` tokens are" end
+   columns  $(places)$(prefetch_next and "" or " */")
 //$ if prefetch_next then
    next_table  [$(gather.group)][$(shape.rows)][$(row_pitch)], the columns that are read after these: tokens prefetch their rows in turn */
 //$ end

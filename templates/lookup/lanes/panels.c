@@ -28,7 +28,8 @@
    scales  of the outputs' weights
    units   [tiles][x, outputs of a stage][unit, inverse][$(tile)], from those of the inputs on */
 //$ end
-static void $(helper)_$(of.name)(const $(integers and word .. " *restrict x" or "float *restrict x, size_t x_step"), const $(word) *restrict w,
+//$ local x = integers and word .. " *restrict x" or "float *restrict x, size_t x_step"
+static void $(helper)_$(of.name)(const $(x), const $(word) *restrict w,
     $(factors)float *restrict y, size_t y_step, size_t tiles)
 {
 //$ if integers and folded then

@@ -82,7 +82,8 @@ void $(symbol)(const float *restrict z,
         const size_t tables = $(shape.h) - table < $(lanes) ? $(shape.h) - table : $(lanes); //$ if shape.h > lanes
         for (size_t i = 0; i < $(lanes); ++i)
 //$ local last = shape.h > lanes and "tables - 1" or shape.h - 1
-            row[i] = $(shape.h == 1 and "z" or "z + " .. times(sum(table, shape.h == lanes and "i" or "(i < " .. tables .. " ? i : " .. last .. ")"), shape.tau));
+//$ local number = shape.h == lanes and "i" or "(i < " .. tables .. " ? i : " .. last .. ")"
+            row[i] = $(shape.h == 1 and "z" or "z + " .. times(sum(table, number), shape.tau));
 //$ transposed()
         $(helper)_$(hash.name)(bits, lane_code$(score.scored and ", lane_score" or "")$(hash.lists and ", vertices" or ""));
         const uint16_t *found = code; //$ if prefetch_first
