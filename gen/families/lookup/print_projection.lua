@@ -12,7 +12,7 @@ local sum = expression.sum
 local function parts_of(layout, integers)
     local folder = "templates/lookup/" .. layout .. "/"
     return {
-        product = folder .. (integers and "integer_product.c" or "product.c"),
+        product = folder .. (integers and layout == "lanes" and "integer_product.c" or "product.c"),
         round = folder .. "round_inputs.c",
     }
 end
@@ -188,6 +188,7 @@ return function(p, v, values)
     values.x_alignment = few and not norm and " but x, which may have any alignment" or ""
     values.up_to = few and "a few tokens"
         or string.format(v.tiles == 1 and "%d tile of %d tokens" or "up to %d tiles of %d tokens", v.tiles, v.tile)
+    values.integers_text = false
     values.integers, values.measure, values.round, values.find_units = false, false, false, false
     values.counter = false
     values.rows_first = v.rows_first or false

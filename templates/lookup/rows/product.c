@@ -1,80 +1,72 @@
-//$ takes isa, helper, projection, blocks, token_counts, counter, x_inputs, load_weights, load_words, unpack, zeros,
-//$ takes barriers, weights_text
-//$ local function x_at(t, row) return "x[" .. (t == 0 and row or sum(t == 1 and "x_step" or t .. " * x_step", row)) .. "]" end
-//$ -- Adds the products of one input.
-//$ local function add_input(vectors, tokens, k, x_k)
-    const $(isa.vector) w$(n - 1) = $(load_weights(vector, k)); //$ for n, vector in ipairs(vectors)
-//$     for t = 0, tokens - 1 do
-    const $(isa.vector) x$(t) = $(isa.broadcast(x_at(t, x_k)));
-    y$(t)_$(n) = $(isa.fma("x" .. t, "w" .. n, "y" .. t .. "_" .. n)); //$ for n = 0, #vectors - 1
-//$     end
-//$ end
-//$ -- Adds the products of the inputs that share word number `k`. Words are loaded last: they take registers.
-//$ local function add_word(vectors, tokens, k, inputs)
-//$     for part, input in ipairs(inputs) do
-            const $(isa.vector) x$(t)_$(part - 1) = $(isa.broadcast(x_at(t, input))); //$ for t = 0, tokens - 1
-//$     end
-//$     for n, vector in ipairs(vectors) do
-//$         local parts = unpack("words" .. n - 1)
-//$         local kept = barriers { "words" .. n - 1 }
-            $(#kept > 0 and "" or "const ")$(isa.index) words$(n - 1) = $(load_words(vector, k));
-//$         lines(kept)
-//$         for part = 0, #inputs - 1 do
-            const $(isa.vector) w$(n - 1)_$(part) = $(parts[part + 1]);
-//$             for t = 0, tokens - 1 do
-            y$(t)_$(n - 1) = $(isa.fma("x" .. t .. "_" .. part, "w" .. n - 1 .. "_" .. part, "y" .. t .. "_" .. n - 1));
-//$             end
-//$         end
-//$     end
-//$ end
-//$ local function add(vectors, tokens, k, inputs)
-//$     if unpack then add_word(vectors, tokens, k, inputs) else add_input(vectors, tokens, k, inputs[1]) end
-//$ end
+//$ takes isa, helper, projection, blocks, token_counts, integers, integers_text, unpack, weights_text
+//$ -- Multiplies blocks, tokens in rows: a function for some tokens and for one, and one that calls these.
+//$ local word, starts, several = projection.word, integers and integers.starts, integers and "words or floats" or "floats"
+//$ local start = starts and ", const " .. word.storage .. " *restrict starts" or ""
+//$ local factors = integers and "const float *restrict scales, const float *restrict units" .. start .. ", " or ""
+//$ local given = integers and "scales, units, " .. (starts and "starts, " or "") or ""
+//$ local text = integers and " " .. integers_text or unpack and " A word holds the weights of " .. word.rows .. " inputs." or ""
 //$ for _, block in ipairs(blocks) do
+//$ local name, folds = helper .. "_" .. block.name, block.folds > 1
 //$ for _, together in ipairs(token_counts) do
-//$ local steps = together > 1 and " Steps are floats from token to token." or ""
-//$ local word = unpack and " A word holds the weights of " .. projection.word.rows .. " inputs." or ""
 
 /* One block for $(together > 1 and together .. " tokens" or "a token"), y = W x: $(plural(block.outputs, "output")) of
-   $(block.folds > 1 and block.folds .. " times " or "")$(plural(block.rows, "input")), outputs in the
-   lanes.$(steps)$(word)
-   w  $(weights_text(block)) */
-static inline void $(helper)_$(block.name)_by_$(together)(const float *restrict x,
-    $(together > 1 and "size_t x_step, " or "")const $(projection.word.storage) *restrict w,
-    float *restrict y$(together > 1 and ", size_t y_step" or ""))
+   $(folds and block.folds .. " times " or "")$(plural(block.rows, "input")), outputs in the
+   lanes.$(together > 1 and " Steps are " .. several .. " from token to token." or "")$(text)
+   x       [tokens] words of integers, in units of the $(starts and (folds and "fold's" or "block's") or "token's") unit //$ if integers
+   w$(integers and "     " or "")  $(weights_text(block))
+   starts  what the sums begin with, beside the units: weights are $(word.offset) too large //$ if starts
+   scales  of the outputs' weights$(folds and ", " .. block.fold_gap .. " from those of one fold to the next" or "") //$ if integers
+   */
+static inline void $(name)_by_$(together)(const $(integers and word.storage or "float") *restrict x,
+    $(together > 1 and "size_t x_step, " or "")const $(word.storage) *restrict w,
+    $(factors)float *restrict y$(together > 1 and ", size_t y_step" or ""))
 {
 //$ local strips = block.strips[together]
 //$ for _, strip in ipairs(strips) do
-//$ if strip.count > 1 then
-    for (size_t strip = 0; strip < $(strip.count); ++strip, w += $(strip.w_step), y += $(strip.y_step)) {
-//$ elseif #strips > 1 then
-    {
-//$ end
+//$ local step = integers and "scales += " .. strip.y_step .. ", " or ""
+    for (size_t strip = 0; strip < $(strip.count); ++strip, w += $(strip.w_step), $(step)y += $(strip.y_step)) { //$ if strip.count > 1
+    { //$ if strip.count == 1 and #strips > 1
+$(include("templates/lookup/rows/" .. (integers and "integer_sums.c" or "sums.c"), { of = block, strip = strip, together = together }))
+//$ local in_units = integers and not (folds and starts) -- otherwise each fold's have been multiplied by its own
 //$ for t = 0, together - 1 do
-//$ lines(zeros(t, #strip.vectors))
-//$ end
-        for (size_t fold = 0; fold < $(block.folds); ++fold) //$ if block.folds > 1
-//$ loop(counter, 0, block.k_pairs, 1, function(k)
-//$ if block.folds == 1 then
-//$ add(strip.vectors, together, k, x_inputs(0, k))
-//$ else
-//$ local word = sum(times("fold", block.k_pairs), k)
-//$ add(strip.vectors, together, k == 0 and word or "(" .. word .. ")", x_inputs("fold * " .. block.fold_gap, k))
-//$ end
-//$ end, { block = block.folds > 1 or #block.last_rows > 0 })
-//$ if #block.last_rows > 0 then
-//$ add(strip.vectors, together, block.k_pairs, block.last_rows)
-//$ end
-//$ for t = 0, together - 1 do
+        const $(isa.vector) unit$(t) = $(isa.broadcast("units[" .. t * (integers.blocks or 1) .. "]")); //$ if in_units
 //$ for n, vector in ipairs(strip.vectors) do
-//$ local at = t == 0 and vector.y or sum(t == 1 and "y_step" or t .. " * y_step", vector.y)
-//$ local name = "y" .. t .. "_" .. n - 1
-        $(vector.partial and isa.store_partial("y", at, vector.floats, name) or isa.store_unaligned("y", at, name));
+//$ local at, value = sum(times(t, "y_step"), vector.y), "y" .. t .. "_" .. n - 1
+//$ if in_units then value = isa.mul(value, "unit" .. t) end
+        $(vector.partial and isa.store_partial("y", at, vector.floats, value) or isa.store_unaligned("y", at, value));
 //$ end
 //$ end
     } //$ if strip.count > 1 or #strips > 1
 //$ end
 }
 //$ end
-$(include("templates/lookup/rows/blocks.c", { of = block }))
+
+/* $(block.counted and "Blocks side by side" or "One block") for all tokens; steps are
+   $(several) from token to token. */
+static void $(name)(const $(integers and word.storage or "float") *restrict x, size_t x_step, const $(word.storage) *restrict w,
+    $(factors)float *restrict y, size_t y_step, size_t tokens$(block.counted and ", size_t blocks" or ""))
+{
+//$ if block.counted then
+//$     local along = block.x_stride > 0 and ", x += " .. block.x_stride .. (starts and ", ++units, ++starts" or "") or ""
+//$     local outputs = (integers and ", scales += " .. block.outputs or "") .. ", y += " .. block.outputs
+//$     local steps = "++block" .. along .. ", w += " .. block.block_words .. outputs
+//$     if #token_counts > 1 then
+    if (tokens == 1) { /* without loops over tokens inside */
+        for (size_t block = 0; block < blocks; $(steps))
+            $(name)_by_1(x, w, $(given)y);
+        return;
+    }
+//$     end
+    for (size_t block = 0; block < blocks; $(steps)) {
+//$ end
+        size_t token = 0;
+//$ local unit = starts and times("token", integers.blocks) or "token"
+//$ local factors_at = integers and "scales, units + " .. unit .. ", " .. (starts and "starts + " .. unit .. ", " or "") or ""
+//$ for _, together in ipairs(token_counts) do
+//$     local many = together > 1
+        for (; $(many and "token + " .. together .. " <= tokens" or "token < tokens"); $(advance("token", together)))
+            $(name)_by_$(together)($(listed("x + token * x_step", many and "x_step", "w", factors_at .. "y + token * y_step", many and "y_step")));
+//$ end
+    } //$ if block.counted
+}
 //$ end
