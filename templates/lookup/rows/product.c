@@ -65,7 +65,8 @@ static void $(name)(const $(integers and word.storage or "float") *restrict x, s
 //$ for _, together in ipairs(token_counts) do
 //$     local many = together > 1
         for (; $(many and "token + " .. together .. " <= tokens" or "token < tokens"); $(advance("token", together)))
-            $(name)_by_$(together)($(listed("x + token * x_step", many and "x_step", "w", factors_at .. "y + token * y_step", many and "y_step")));
+//$ local given = listed("x + token * x_step", many and "x_step", "w", factors_at .. "y + token * y_step", many and "y_step")
+            $(name)_by_$(together)($(given));
 //$ end
     } //$ if block.counted
 }
