@@ -85,17 +85,16 @@ local function named(p, text)
     return (text:gsub("%$(%a)", firsts))
 end
 
--- Text of a file of C of plan `p`: names filled in, factors of 1 dropped, lines indented, comments filled, long lines
--- broken.
-local function finish(p, text)
-    return long_lines.broken(comments.filled(indent.by_structure(factors.dropped(named(p, text)))))
+-- Text of a file of plan `p`: names filled in, factors of 1 dropped, lines indented, comments filled, long lines
+-- broken. as_it_is: C++ and assembly, which are indented as the template is.
+local function finish(p, text, as_it_is)
+    text = factors.dropped(named(p, text))
+    return long_lines.broken(comments.filled(as_it_is and text or indent.by_structure(text)))
 end
 
--- The text that the template `path` gave, as a file of its own. C++ and assembly are indented as the template is.
+-- The text that the template `path` gave, as a file of its own.
 local function finish_one(p, path, text)
-    text = banner(path .. " and model " .. p.model.name) .. text
-    if path:find "%.[ch]$" then return finish(p, text) end
-    return long_lines.broken(comments.filled(factors.dropped(named(p, text))))
+    return finish(p, banner(path .. " and model " .. p.model.name) .. text, not path:find "%.[ch]$")
 end
 
 -- A kernel's text, and where it is from.

@@ -43,7 +43,7 @@ static void $(helper)_append(const $(names.type("layer")) *layer, const $(names.
 {
     const size_t k_step = a->k.step, v_step = a->v.step, first = span->first, tokens = span->count;
     const float *k = a->k.at + span->token * k_step, *v = a->v.at + span->token * v_step;
-$(include("templates/model/blocks/cache_of_span.c", { restrict = "" }))
+$(include("templates/model/blocks/cache_of_span.c"))
     const size_t end = $(shape.sequences and "span->tokens" or names.constant("CACHE_POSITIONS")); //$ if bounded
 //$ if not words then
 //$ if shape.cache.pitch > shape.width + 1 then

@@ -15,7 +15,7 @@ static void $(helper)_append(const $(names.type("layer")) *layer, const $(names.
 {
     const size_t k_step = a->k.step, first = span->first, tokens = span->count;
     const float *k = a->k.at + span->token * k_step;
-$(include("templates/model/blocks/cache_of_span.c", { restrict = "" }))
+$(include("templates/model/blocks/cache_of_span.c"))
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */ //$ if plain or copies
     const float zero = $hidden(0.0f); /* else its loop is a call of memset */ //$ if copies
 

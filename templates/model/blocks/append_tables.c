@@ -14,7 +14,7 @@ static void $(helper)_append(const $(names.type("layer")) *layer, const $(names.
 {
     const size_t k_step = a->k.step, v_step = a->v.step, first = span->first, tokens = span->count;
     const float *k = a->k.at + span->token * k_step, *v = a->v.at + span->token * v_step;
-$(include("templates/model/blocks/cache_of_span.c", { restrict = "" }))
+$(include("templates/model/blocks/cache_of_span.c"))
     const size_t end = span->tokens; //$ if shifted
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 

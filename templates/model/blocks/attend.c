@@ -43,7 +43,7 @@ static void $(helper)_attend(const $(names.type("layer")) *layer, const $(names.
     const size_t q_step = a->q.step, y_step = a->y.step, first = span->first, tokens = span->count;
     const float *q = a->q.at + span->token * q_step;
     float *y = a->y.at + span->token * y_step;
-$(include("templates/model/blocks/cache_of_span.c", { restrict = "" }))
+$(include("templates/model/blocks/cache_of_span.c"))
     $(names.type("cache")) head_cache;
     $(names.span) some_tokens;
 //$ if scale == "1.0f" or not made or made.head_pitch then

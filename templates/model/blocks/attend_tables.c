@@ -14,7 +14,7 @@ static void $(helper)_attend(const $(names.type("layer")) *layer, const $(names.
     const size_t k_step = a->k.step, v_step = a->v.step;
     float *k = a->k.at + span->token * k_step, *v = a->v.at + span->token * v_step;
 //$ end
-$(include("templates/model/blocks/cache_of_span.c", { restrict = "" }))
+$(include("templates/model/blocks/cache_of_span.c"))
     $(names.type("cache")) head_cache;
     $(names.type("attention")) part;
 //$ if shape.rope then

@@ -1,4 +1,4 @@
-//$ takes structs, restrict
+//$ takes structs
 //$ -- The parts of the cache from the position on at which the sequence of `span` starts.
 //$ local value_pitch = names.constant("VALUE_PITCH")
 //$ local words = shape.cache.words
@@ -11,7 +11,7 @@
 //$ if part.at then
 //$ local base = part.name == "values" and words and "span->base / " .. words.rows or "span->base"
 //$ local at = shape.sequences and times(base, steps[part.name] or 1) or 0
-    $(part.type)$(restrict)$(part.name) = $(sum("cache->" .. part.name, at));
+    $(part.type)$(part.name) = $(sum("cache->" .. part.name, at));
 //$ end
 //$ end
     const size_t positions = cache->positions; //$ if shape.mixed

@@ -20,7 +20,7 @@ static const size_t $(helper)_cache_begins[$(shape.layers)] = {
 /* The weights of layer number `layer`. */
 static void $(helper)_layer_at(const $(names.weights) *weights, size_t layer, const $(names.type("buffers")) *b, $(names.type("layer")) *own)
 {
-    (void) layer; /* there is one */ //$ if not structs.uses_layer
+    (void) layer; /* there is one */ //$ if not layers
     (void) b; /* no weights are converted */ //$ if not v.unpacked_at
 //$ if not structs.uses_weights then
     (void) weights;
@@ -45,11 +45,11 @@ static void $(helper)_layer_at(const $(names.weights) *weights, size_t layer, co
     own->number = layer;
 //$ end
 //$ end
-//$ for n, part in ipairs(structs.lookups) do
-    $(n == 1 and "if (layer < " .. part.count .. ") {" or "} else {") //$ if #structs.lookups > 1
-        own->lookup.$(field.name) = $(field.from); //$ for _, field in ipairs(part.fields)
+//$ for n, part in ipairs(structs.layer.lookups) do
+    $(n == 1 and "if (layer < " .. part.count .. ") {" or "} else {") //$ if #structs.layer.lookups > 1
+        own->lookup.$(place.name) = $(of_layer(place)); //$ for _, place in ipairs(part.places)
 //$ end
-    } //$ if #structs.lookups > 1
+    } //$ if #structs.layer.lookups > 1
 }
 
 /* The part of the cache that layer number `layer` has. */

@@ -172,21 +172,6 @@ local function listed(list, form)
     return table.concat(texts, ", ")
 end
 
--- The weights of a layer as the kernels of each part of its FFN find them: { count, fields: { name, from } }.
-local function lookups_of(p)
-    local lookups = {}
-    for i, part in ipairs(p.parts) do
-        local fields = {}
-        for n, section in ipairs(part.sections) do
-            local step = section.layers > 1 and p.names.constant(section.name:upper() .. "_LAYER")
-            local at = step and " + layer * " .. step or ""
-            fields[n] = { name = section.field, from = "weights->" .. section.name .. at }
-        end
-        lookups[i] = { count = part.count, fields = fields }
-    end
-    return lookups
-end
-
 -- The functions that norm rows and heads: { key: the width of rows, or "heads " and the number of their norm, given:
 -- what templates/math/norm.c takes }.
 local function norms_of(p)
@@ -214,8 +199,6 @@ end
 local function blocks_values(p, v, values)
     local shape = p.shape
     values.structs = setmetatable({
-        lookups = lookups_of(p),
-        uses_layer = shape.layers > 1,
         step_of = function(name) return p.names.constant(p.pitches[name]) end,
         full_flags = listed(shape.full_layers or {}, function(full) return full and 1 or 0 end),
         cache_places = listed(shape.cache.layers, function(own) return own.at end),
@@ -237,7 +220,7 @@ local function blocks_values(p, v, values)
         return gains .. (shape.norm.kind == "layernorm" and ", " .. gains .. "_offset" or "")
     end
     values.tokens_parameters, values.threads = tokens_parameters(p), p.threads
-    values.before, values.after = p.before, p.after
+    values.after = p.after
     values.activation_table = p.rounds_activated and v.isa.entry and activation_table.of(shape.activation) or false
     values.float_sums, values.sums = p.float_sums, p.sums or false
     values.activation, values.scale = shape.activation or false, literal.float(shape.scale)

@@ -20,7 +20,20 @@ local function of_map(p, map)
     return list
 end
 
--- The weights of a layer: { fields, maps: { name, letter, places } }.
+-- The weights of a layer as the kernels of each part of its FFN find them: { count: of layers, places }.
+local function lookups_of(p)
+    local lookups = {}
+    for i, part in ipairs(p.parts) do
+        local places = {}
+        for n, section in ipairs(part.sections) do
+            places[n] = place(section.field, section.name, section.layers > 1 and section.name:upper() .. "_LAYER")
+        end
+        lookups[i] = { count = part.count, places = places }
+    end
+    return lookups
+end
+
+-- The weights of a layer: { fields, maps: { name, letter, places }, lookups }.
 local function layer_of(p)
     local shape, fields, maps = p.shape, {}, {}
     local function add(field) fields[#fields + 1] = field end
@@ -57,7 +70,7 @@ local function layer_of(p)
         add { type = p.parts[1].plan.names.weights .. " ", name = "lookup", doc = "the LookupFFN" }
         if p.parts[2] then add { type = "size_t ", name = "number", doc = "of the layer" } end
     end
-    return { fields = fields, maps = maps }
+    return { fields = fields, maps = maps, lookups = lookups_of(p) }
 end
 
 -- A layer's part of the cache, from the position on at which a sequence starts.
@@ -189,7 +202,8 @@ end
 
 -- All of them, and what fills them:
 --   layer         fields, { type, name, doc } each, of: the section that it is a place in, step: the constant of its
---                 distance from layer to layer; maps: { name, letter, places: such fields of a linear map }
+--                 distance from layer to layer; maps: { name, letter, places: such fields of a linear map };
+--                 lookups: { count, places }
 --   cache, buffers, attention, call   fields; at: where a part of the cache lies; item: a buffer in scratch
 --   attention_rows   those of attention that lie in buffers, as structs.attended has them
 --   matrix        the struct of its linear maps
