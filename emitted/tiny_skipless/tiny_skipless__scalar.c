@@ -79,17 +79,15 @@ static inline void tiny_skipless_product_alone(const float *restrict x, const fl
 }
 
 /* A dense product for some tokens: y = W x + bias.
-   x_rows  inputs
+   x       inputs, rows x_step apart
    map     weights are [panels][inputs][32 outputs]
-   y_rows  panels * 32 floats
+   y       panels * 32 floats, rows y_step apart
    Nothing may overlap; any float alignment. Cannot fail. */
-void tiny_skipless_product_f32__scalar(const tiny_skipless_matrix_f32 *map, const tiny_skipless_rows *x_rows,
-    const tiny_skipless_rows *y_rows, size_t tokens)
+void tiny_skipless_product_f32__scalar(const tiny_skipless_matrix_f32 *map, const float *x, size_t x_step, float *y,
+    size_t y_step, size_t tokens)
 {
-    const float *x = x_rows->at;
     const float *w = map->weights;
-    float *y = y_rows->at;
-    const size_t x_step = x_rows->step, y_step = y_rows->step, panels = map->panels;
+    const size_t panels = map->panels;
     const size_t inputs = map->inputs;
     const size_t of_panel = inputs * 32;
     const float zero = tiny_skipless_hidden(0.0f); /* else its loop is a call of memset */
@@ -570,14 +568,13 @@ static inline void tiny_skipless_softmax(float *restrict score, float *restrict 
 
 /* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile: no more than
    a tile of scores is held.
-   layer    nothing of it is read here
    kept     keys [tiles][16][32], values [positions][16]
    span     the tokens of the queries; each attends to positions up to its own
    a        queries [queries][2][16], scaled, rotated; sums [queries][2][16]: the results; scores [queries][2][32],
             totals [queries][2][1], both overwritten
    Nothing may overlap. Cannot fail. */
-void tiny_skipless_attention_f32__scalar(const tiny_skipless_layer *layer, const tiny_skipless_cache *kept,
-    const tiny_skipless_span *span, const tiny_skipless_attention *a)
+void tiny_skipless_attention_f32__scalar(const tiny_skipless_cache *kept, const tiny_skipless_span *span,
+    const tiny_skipless_attention *a)
 {
     const float *query = a->queries;
     const float *key = kept->keys;
@@ -590,7 +587,6 @@ void tiny_skipless_attention_f32__scalar(const tiny_skipless_layer *layer, const
     float largest[16], factor[16];
     const size_t end = first + queries;
 
-    (void) layer; /* has a window where only some layers do, and angles for keys that are not rotated */
     for (size_t r = 0; r < rows; ++r)
         largest[r] = -3.4028235e38f; /* finite: else a tile of which a query sees nothing would make NaN */
     for (size_t i = 0; i < rows; ++i)
@@ -694,31 +690,76 @@ static void tiny_skipless_rotate_16(const float *restrict from, const float *res
     }
 }
 
-/* The weights of layer number `layer`. */
-static void tiny_skipless_blocks_layer_at(const tiny_skipless_weights *weights, size_t layer,
-    const tiny_skipless_buffers *b, tiny_skipless_layer *own)
+/* y = W x + bias of K of a layer, row by row. */
+static void tiny_skipless_blocks_multiply_k(const tiny_skipless_layer *own, const float *x, size_t x_step, float *y,
+    size_t y_step, size_t rows)
 {
-    (void) b; /* no weights are converted */
-    own->k.weights = weights->k + layer * TINY_SKIPLESS_K_LAYER;
-    own->k.bias = weights->k_bias + layer * TINY_SKIPLESS_K_BIAS_LAYER;
-    own->k.inputs = TINY_SKIPLESS_K_INPUTS;
-    own->k.panels = TINY_SKIPLESS_K_PANELS;
-    own->v.weights = weights->v + layer * TINY_SKIPLESS_V_LAYER;
-    own->v.bias = weights->v_bias + layer * TINY_SKIPLESS_V_BIAS_LAYER;
-    own->v.inputs = TINY_SKIPLESS_V_INPUTS;
-    own->v.panels = TINY_SKIPLESS_V_PANELS;
-    own->g.weights = weights->g + layer * TINY_SKIPLESS_G_LAYER;
-    own->g.bias = weights->g_bias + layer * TINY_SKIPLESS_G_BIAS_LAYER;
-    own->g.inputs = TINY_SKIPLESS_G_INPUTS;
-    own->g.panels = TINY_SKIPLESS_G_PANELS;
-    own->m.weights = weights->m + layer * TINY_SKIPLESS_M_LAYER;
-    own->m.bias = weights->m_bias + layer * TINY_SKIPLESS_M_BIAS_LAYER;
-    own->m.inputs = TINY_SKIPLESS_M_INPUTS;
-    own->m.panels = TINY_SKIPLESS_M_PANELS;
-    own->o.weights = weights->o + layer * TINY_SKIPLESS_O_LAYER;
-    own->o.bias = weights->o_bias + layer * TINY_SKIPLESS_O_BIAS_LAYER;
-    own->o.inputs = TINY_SKIPLESS_O_INPUTS;
-    own->o.panels = TINY_SKIPLESS_O_PANELS;
+    tiny_skipless_matrix_f32 map;
+
+    map.weights = own->weights->k + own->number * TINY_SKIPLESS_K_LAYER;
+    map.bias = own->weights->k_bias + own->number * TINY_SKIPLESS_K_BIAS_LAYER;
+    map.inputs = TINY_SKIPLESS_K_INPUTS;
+    map.panels = TINY_SKIPLESS_K_PANELS;
+    tiny_skipless_product_f32__scalar(&map, x, x_step, y, y_step, rows);
+}
+
+/* y = W x + bias of V of a layer, row by row. */
+static void tiny_skipless_blocks_multiply_v(const tiny_skipless_layer *own, const float *x, size_t x_step, float *y,
+    size_t y_step, size_t rows)
+{
+    tiny_skipless_matrix_f32 map;
+
+    map.weights = own->weights->v + own->number * TINY_SKIPLESS_V_LAYER;
+    map.bias = own->weights->v_bias + own->number * TINY_SKIPLESS_V_BIAS_LAYER;
+    map.inputs = TINY_SKIPLESS_V_INPUTS;
+    map.panels = TINY_SKIPLESS_V_PANELS;
+    tiny_skipless_product_f32__scalar(&map, x, x_step, y, y_step, rows);
+}
+
+/* y = W x + bias of G of a layer, row by row. */
+static void tiny_skipless_blocks_multiply_g(const tiny_skipless_layer *own, const float *x, size_t x_step, float *y,
+    size_t y_step, size_t rows)
+{
+    tiny_skipless_matrix_f32 map;
+
+    map.weights = own->weights->g + own->number * TINY_SKIPLESS_G_LAYER;
+    map.bias = own->weights->g_bias + own->number * TINY_SKIPLESS_G_BIAS_LAYER;
+    map.inputs = TINY_SKIPLESS_G_INPUTS;
+    map.panels = TINY_SKIPLESS_G_PANELS;
+    tiny_skipless_product_f32__scalar(&map, x, x_step, y, y_step, rows);
+}
+
+/* y = W x + bias of M of a layer, row by row. */
+static void tiny_skipless_blocks_multiply_m(const tiny_skipless_layer *own, const float *x, size_t x_step, float *y,
+    size_t y_step, size_t rows)
+{
+    tiny_skipless_matrix_f32 map;
+
+    map.weights = own->weights->m + own->number * TINY_SKIPLESS_M_LAYER;
+    map.bias = own->weights->m_bias + own->number * TINY_SKIPLESS_M_BIAS_LAYER;
+    map.inputs = TINY_SKIPLESS_M_INPUTS;
+    map.panels = TINY_SKIPLESS_M_PANELS;
+    tiny_skipless_product_f32__scalar(&map, x, x_step, y, y_step, rows);
+}
+
+/* y = W x + bias of O of a layer, row by row. */
+static void tiny_skipless_blocks_multiply_o(const tiny_skipless_layer *own, const float *x, size_t x_step, float *y,
+    size_t y_step, size_t rows)
+{
+    tiny_skipless_matrix_f32 map;
+
+    map.weights = own->weights->o + own->number * TINY_SKIPLESS_O_LAYER;
+    map.bias = own->weights->o_bias + own->number * TINY_SKIPLESS_O_BIAS_LAYER;
+    map.inputs = TINY_SKIPLESS_O_INPUTS;
+    map.panels = TINY_SKIPLESS_O_PANELS;
+    tiny_skipless_product_f32__scalar(&map, x, x_step, y, y_step, rows);
+}
+
+/* Layer number `layer`, but not its linear maps. */
+static void tiny_skipless_blocks_layer_at(const tiny_skipless_weights *weights, size_t layer, tiny_skipless_layer *own)
+{
+    own->weights = weights;
+    own->number = layer;
     own->cosines = weights->cosines;
     own->sines = weights->sines;
 }
@@ -755,35 +796,37 @@ static void tiny_skipless_blocks_buffers_at(const tiny_skipless_call *call, void
     b->attention = rows + chunk * TINY_SKIPLESS_TOKEN_FLOATS;
 }
 
-/* The chunk from token number `at` of a call on: its input, and what attention reads and writes. */
-static void tiny_skipless_blocks_chunk_at(const tiny_skipless_call *call, size_t at, void *scratch,
-    tiny_skipless_buffers *b, tiny_skipless_attention *a)
+/* What attention works in for all tokens of a chunk. */
+static void tiny_skipless_blocks_attention_at(const tiny_skipless_call *call, const tiny_skipless_layer *layer,
+    const tiny_skipless_buffers *b, tiny_skipless_attention *a)
 {
     const size_t most = call->tokens < 8 ? call->tokens : 8; /* tokens that attend together */
 
-    b->in.at = call->in.at + at * call->in.step;
-    b->in.step = call->in.step;
-    (void) scratch;
-    a->k.at = b->k.at;
-    a->k.step = b->k.step;
-    a->v.at = b->v.at;
-    a->v.step = b->v.step;
-    a->q.at = b->rows.at;
-    a->q.step = b->rows.step;
-    a->y.at = b->mixed.at;
-    a->y.step = b->mixed.step;
+    (void) layer; /* attention is the same in all */
     a->queries = b->attention + most * TINY_SKIPLESS_QUERIES_AT;
     a->sums = b->attention + most * TINY_SKIPLESS_SUMS_AT;
     a->scores = b->attention + most * TINY_SKIPLESS_SCORES_AT;
     a->totals = b->attention + most * TINY_SKIPLESS_TOTALS_AT;
 }
 
+/* The chunk from token number `at` of a call on: its input. */
+static void tiny_skipless_blocks_chunk_at(const tiny_skipless_call *call, size_t at, void *scratch,
+    tiny_skipless_buffers *b)
+{
+    b->in.at = call->in.at + at * call->in.step;
+    b->in.step = call->in.step;
+    (void) scratch;
+}
+
 /* Puts the keys and values of the tokens of `span` into the cache of a layer. */
-static void tiny_skipless_blocks_append(const tiny_skipless_layer *layer, const tiny_skipless_attention *a,
+static void tiny_skipless_blocks_append(const tiny_skipless_layer *layer, const tiny_skipless_buffers *b,
     const tiny_skipless_span *span, const tiny_skipless_cache *cache)
 {
-    const size_t k_step = a->k.step, v_step = a->v.step, first = span->first, tokens = span->count;
-    const float *k = a->k.at + span->token * k_step, *v = a->v.at + span->token * v_step;
+    const size_t k_step = b->k.step;
+    const float *k = b->k.at + span->token * k_step;
+    const size_t v_step = b->v.step;
+    const float *v = b->v.at + span->token * v_step;
+    const size_t first = span->first, tokens = span->count;
     float *keys = cache->keys;
     float *values = cache->values;
     const float one = tiny_skipless_hidden(1.0f); /* else its loop is a call of memcpy */
@@ -812,18 +855,22 @@ static void tiny_skipless_blocks_append(const tiny_skipless_layer *layer, const 
 }
 
 /* Attention of the tokens of `span`, 8 at a time: q and y are rows of 4 heads of 16. */
-static void tiny_skipless_blocks_attend(const tiny_skipless_layer *layer, const tiny_skipless_attention *a,
-    const tiny_skipless_span *span, const tiny_skipless_cache *cache)
+static void tiny_skipless_blocks_attend(const tiny_skipless_call *call, const tiny_skipless_layer *layer,
+    const tiny_skipless_buffers *b, const tiny_skipless_span *span, const tiny_skipless_cache *cache)
 {
-    const size_t q_step = a->q.step, y_step = a->y.step, first = span->first, tokens = span->count;
-    const float *q = a->q.at + span->token * q_step;
-    float *y = a->y.at + span->token * y_step;
+    const size_t q_step = b->rows.step;
+    const float *q = b->rows.at + span->token * q_step;
+    const size_t y_step = b->mixed.step;
+    float *y = b->mixed.at + span->token * y_step;
+    const size_t first = span->first, tokens = span->count;
     float *keys = cache->keys;
     float *values = cache->values;
+    tiny_skipless_attention a;
     tiny_skipless_cache head_cache;
     tiny_skipless_span some_tokens;
     const float one = tiny_skipless_hidden(1.0f); /* else its loop is a call of memcpy */
 
+    tiny_skipless_blocks_attention_at(call, layer, b, &a);
     some_tokens.tokens = span->tokens;
     for (size_t token = 0; token < tokens; token += 8) {
         const size_t count = tokens - token < 8 ? tokens - token : 8;
@@ -833,7 +880,7 @@ static void tiny_skipless_blocks_attend(const tiny_skipless_layer *layer, const 
                 const float *sine = layer->sines + (first + token + own) * TINY_SKIPLESS_ROPE_PAIRS;
                 for (size_t row = 0; row < 2; ++row) {
                     const float *from = q + (token + own) * q_step + (head * 2 + row) * 16;
-                    float *to = a->queries + (own * 2 + row) * 16;
+                    float *to = a.queries + (own * 2 + row) * 16;
                     tiny_skipless_rotate_16(from, cosine, sine, 0.25f, to);
                 }
             }
@@ -842,11 +889,11 @@ static void tiny_skipless_blocks_attend(const tiny_skipless_layer *layer, const 
             head_cache.values = values + head * TINY_SKIPLESS_VALUES_HEAD;
             some_tokens.first = first + token;
             some_tokens.count = count;
-            tiny_skipless_attention_f32__scalar(layer, &head_cache, &some_tokens, a);
+            tiny_skipless_attention_f32__scalar(&head_cache, &some_tokens, &a);
             for (size_t row = 0; row < count * 2; ++row) {
                 float *out = y + (token + row / 2) * y_step + (head * 2 + row % 2) * 16;
                 for (size_t i = 0; i < 16; ++i)
-                    out[i] = one * a->sums[row * TINY_SKIPLESS_VALUE_PITCH + i];
+                    out[i] = one * a.sums[row * TINY_SKIPLESS_VALUE_PITCH + i];
             }
         }
     }
@@ -880,38 +927,37 @@ static void tiny_skipless_blocks_block(const tiny_skipless_call *call, size_t la
     void *scratch)
 {
     tiny_skipless_layer own;
-    tiny_skipless_cache cache;
     tiny_skipless_buffers b;
-    tiny_skipless_attention a;
+    tiny_skipless_cache cache;
     tiny_skipless_span span;
 
+    tiny_skipless_blocks_layer_at(call->weights, layer, &own);
     tiny_skipless_blocks_buffers_at(call, scratch, &b);
-    tiny_skipless_blocks_layer_at(call->weights, layer, &b, &own);
     tiny_skipless_blocks_cache_at(call->cache, layer, &cache);
     for (size_t at = from, next; at < end; at = next) {
         const size_t chunk_end = at - at % TINY_SKIPLESS_CHUNK + TINY_SKIPLESS_CHUNK;
         next = chunk_end < end ? chunk_end : end;
         const size_t count = next - at;
 
-        tiny_skipless_blocks_chunk_at(call, at, scratch, &b, &a);
+        tiny_skipless_blocks_chunk_at(call, at, scratch, &b);
         tiny_skipless_copy_64(b.in.at, b.in.step, b.rows.at, b.rows.step, count);
         /* K: 64 inputs, 32 outputs */
-        tiny_skipless_product_f32__scalar(&own.k, &b.rows, &b.k, count);
+        tiny_skipless_blocks_multiply_k(&own, b.rows.at, b.rows.step, b.k.at, b.k.step, count);
         /* V: 64 inputs, 32 outputs */
-        tiny_skipless_product_f32__scalar(&own.v, &b.rows, &b.v, count);
+        tiny_skipless_blocks_multiply_v(&own, b.rows.at, b.rows.step, b.v.at, b.v.step, count);
         for (tiny_skipless_blocks_no_span(&span); tiny_skipless_blocks_next_span(call, at, count, &span);) {
-            tiny_skipless_blocks_append(&own, &a, &span, &cache);
+            tiny_skipless_blocks_append(&own, &b, &span, &cache);
         }
         for (tiny_skipless_blocks_no_span(&span); tiny_skipless_blocks_next_span(call, at, count, &span);) {
-            tiny_skipless_blocks_attend(&own, &a, &span, &cache);
+            tiny_skipless_blocks_attend(call, &own, &b, &span, &cache);
         }
         /* G: 64 inputs, 160 outputs */
-        tiny_skipless_product_f32__scalar(&own.g, &b.mixed, &b.gate, count);
+        tiny_skipless_blocks_multiply_g(&own, b.mixed.at, b.mixed.step, b.gate.at, b.gate.step, count);
         /* M: 64 inputs, 160 outputs */
-        tiny_skipless_product_f32__scalar(&own.m, &b.mixed, &b.hidden, count);
+        tiny_skipless_blocks_multiply_m(&own, b.mixed.at, b.mixed.step, b.hidden.at, b.hidden.step, count);
         tiny_skipless_blocks_activate(&b, count);
         /* O: 160 inputs, 64 outputs */
-        tiny_skipless_product_f32__scalar(&own.o, &b.hidden, &b.out, count);
+        tiny_skipless_blocks_multiply_o(&own, b.hidden.at, b.hidden.step, b.out.at, b.out.step, count);
         tiny_skipless_copy_64(b.out.at, b.out.step, call->y.at + at * call->y.step, call->y.step, count);
     }
 }

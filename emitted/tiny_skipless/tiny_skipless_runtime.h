@@ -137,11 +137,8 @@ typedef struct tiny_skipless_span {
 
 /* The weights of a layer. */
 typedef struct tiny_skipless_layer {
-    tiny_skipless_matrix_f32 k; /* the linear map K */
-    tiny_skipless_matrix_f32 v; /* the linear map V */
-    tiny_skipless_matrix_f32 g; /* the linear map G */
-    tiny_skipless_matrix_f32 m; /* the linear map M */
-    tiny_skipless_matrix_f32 o; /* the linear map O */
+    const tiny_skipless_weights *weights; /* of all layers */
+    size_t number; /* of the layer */
     const float *cosines; /* of the angles of positions, the same in all layers */
     const float *sines; /* likewise */
 } tiny_skipless_layer;
@@ -167,10 +164,6 @@ typedef struct tiny_skipless_buffers {
 
 /* What attention reads, works in and writes. */
 typedef struct tiny_skipless_attention {
-    tiny_skipless_rows k;
-    tiny_skipless_rows v;
-    tiny_skipless_rows q;
-    tiny_skipless_rows y;
     float *queries;
     float *sums;
     float *scores;
@@ -188,26 +181,26 @@ typedef struct tiny_skipless_call {
 } tiny_skipless_call;
 
 /* scalar: a dense product of some tokens, attention of a group of heads, all blocks. */
-void tiny_skipless_product_f32__scalar(const tiny_skipless_matrix_f32 *map, const tiny_skipless_rows *x_rows,
-    const tiny_skipless_rows *y_rows, size_t tokens);
-void tiny_skipless_attention_f32__scalar(const tiny_skipless_layer *layer, const tiny_skipless_cache *kept,
-    const tiny_skipless_span *span, const tiny_skipless_attention *a);
+void tiny_skipless_product_f32__scalar(const tiny_skipless_matrix_f32 *map, const float *x, size_t x_step, float *y,
+    size_t y_step, size_t tokens);
+void tiny_skipless_attention_f32__scalar(const tiny_skipless_cache *kept, const tiny_skipless_span *span,
+    const tiny_skipless_attention *a);
 void tiny_skipless_blocks__scalar(const tiny_skipless_weights *weights, unsigned char *cache, const float *x, float *y,
     size_t first, size_t tokens, void *scratch);
 
 /* avx2: a dense product of some tokens, attention of a group of heads, all blocks. */
-void tiny_skipless_product_f32__avx2(const tiny_skipless_matrix_f32 *map, const tiny_skipless_rows *x_rows,
-    const tiny_skipless_rows *y_rows, size_t tokens);
-void tiny_skipless_attention_f32__avx2(const tiny_skipless_layer *layer, const tiny_skipless_cache *kept,
-    const tiny_skipless_span *span, const tiny_skipless_attention *a);
+void tiny_skipless_product_f32__avx2(const tiny_skipless_matrix_f32 *map, const float *x, size_t x_step, float *y,
+    size_t y_step, size_t tokens);
+void tiny_skipless_attention_f32__avx2(const tiny_skipless_cache *kept, const tiny_skipless_span *span,
+    const tiny_skipless_attention *a);
 void tiny_skipless_blocks__avx2(const tiny_skipless_weights *weights, unsigned char *cache, const float *x, float *y,
     size_t first, size_t tokens, void *scratch);
 
 /* avx512: a dense product of some tokens, attention of a group of heads, all blocks. */
-void tiny_skipless_product_f32__avx512(const tiny_skipless_matrix_f32 *map, const tiny_skipless_rows *x_rows,
-    const tiny_skipless_rows *y_rows, size_t tokens);
-void tiny_skipless_attention_f32__avx512(const tiny_skipless_layer *layer, const tiny_skipless_cache *kept,
-    const tiny_skipless_span *span, const tiny_skipless_attention *a);
+void tiny_skipless_product_f32__avx512(const tiny_skipless_matrix_f32 *map, const float *x, size_t x_step, float *y,
+    size_t y_step, size_t tokens);
+void tiny_skipless_attention_f32__avx512(const tiny_skipless_cache *kept, const tiny_skipless_span *span,
+    const tiny_skipless_attention *a);
 void tiny_skipless_blocks__avx512(const tiny_skipless_weights *weights, unsigned char *cache, const float *x, float *y,
     size_t first, size_t tokens, void *scratch);
 

@@ -37,7 +37,7 @@ return function(library, symbol, type, inputs)
         for _, memory in ipairs { from, weights, bias, scales } do
             memory:read_only()
         end
-        guarded(own, symbol, map, struct_of(from, x_step), struct_of(to, step), tokens)
+        guarded(own, symbol, map, from, x_step, to, step, tokens)
         if not to:intact() then error(string.format("%s: %s wrote beyond its memory", library, symbol), 0) end
         local fault = exact_products.fault(type, inputs, panels, tokens, x, w, to:read(), step)
         if fault then error(symbol .. ": " .. fault, 0) end

@@ -1,4 +1,4 @@
-//$ takes prologue, v, symbol, helper, plan, embedding, output, segments, norms, products, word_of
+//$ takes type, panel, prologue, v, symbol, helper, plan, embedding, output, segments, norms, products, word_of
 //$ takes rounded, rounded_rows, rounded_step, float, place, has, depends, run_of, tile, float_sums, threads
 //$ local macro = names.macro
 //$ local projected = embedding.projected
@@ -64,7 +64,18 @@
 //$     end
 //$ end
 //$ function calls.memory(of) return (calls.uses_memory and ", " .. of or "") .. (calls.asks_alone and ", alone" or "") end
-$(include("templates/model/multiply.c", one)) //$ for _, one in ipairs(products)
+//$ for _, one in ipairs(products) do
+//$ local map, first = one.map, one.first
+//$ local function from(field, step) return sum("weights->" .. field, first > 0 and first * step or 0) end
+//$ local fields = { { name = "weights", value = from(map.name, map.panel_step) } }
+//$ if type.scaled then fields[2] = { name = "scales", value = from(map.name .. "_scales", panel) } end
+//$ fields[#fields + 1] = { name = "bias", value = from(map.bias, panel) }
+//$ fields[#fields + 1] = { name = "inputs", value = map.inputs }
+//$ fields[#fields + 1] = { name = "panels", value = one.panels }
+//$ local what = first > 0 and "panels of " .. map.name .. " from number " .. first .. " on" or map.name
+//$ local given = { name = one.name, what = what, of = "const " .. names.weights .. " *weights", fields = fields }
+$(include("templates/model/multiply.c", given))
+//$ end
 $(include("templates/model/embed.c")) //$ if has("embedded") or not projected
 $(include("templates/model/project.c")) //$ if projected
 $(include("templates/model/pool.c", { calls = calls })) //$ if output.pool

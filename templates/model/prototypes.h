@@ -13,8 +13,8 @@ size_t $(threads.range)(size_t tokens, size_t chunk, size_t part, size_t range, 
 //$ for _, v in ipairs(variants) do
 
 /* $(v.isa.name): a dense product of some tokens; the forward pass. */
-void $(v.names.product)(const $(matrix) *map, const $(shape.rounded and names.rounded_rows or names.rows) *x_rows,
-    const $(names.rows) *y_rows, size_t tokens);
+void $(v.names.product)(const $(matrix) *map, const $(shape.rounded and "uint32_t" or "float") *x, size_t x_step, float *y,
+    size_t y_step, size_t tokens);
 //$ if plan.causal then
 void $(v.names.forward)(const $(names.weights) *weights, unsigned char *state, const int32_t *ids, size_t first,
     size_t tokens, float *y, int all, void *scratch);

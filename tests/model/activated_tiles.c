@@ -76,7 +76,6 @@ int main(void)
         w[i] = bits[0] >> 16 | (bits[1] & 0xffff0000u);
     }
     MATRIX map = {.weights = w, .bias = bias, .inputs = TILES_M_INPUTS, .panels = TILES_M_PANELS};
-    tiles_rounded_rows from = {x, X_STEP};
     tiles_rows outputs = {hidden, TILES_HIDDEN_PITCH};
     tiles_buffers b = {.hidden = outputs, .hidden_rounded = {apart, ROUNDED}};
     tiles_blocks_hidden_output to = {.rounded = together, .rounded_step = ROUNDED};
@@ -97,16 +96,16 @@ int main(void)
     for (size_t tokens = 16; tokens <= TOKENS; ++tokens) {
         memset(together, 0, sizeof together);
         memset(apart, 0, sizeof apart);
-        PRODUCT(&map, &from, &outputs, tokens);
+        PRODUCT(&map, x, X_STEP, hidden, TILES_HIDDEN_PITCH, tokens);
         tiles_blocks_activate(&b, tokens);
         memset(hidden, 0, sizeof hidden);
 #ifdef GATED /* from the third panel on in another call */
         to.gate = gate;
-        tiles_blocks_hidden_by_tiles(&map, &from, &to, 0, 2, tokens);
+        tiles_blocks_hidden_by_tiles(&map, x, X_STEP, &to, 0, 2, tokens);
         to.gate = gate + 64;
-        tiles_blocks_hidden_by_tiles(&map, &from, &to, 2, TILES_M_PANELS, tokens);
+        tiles_blocks_hidden_by_tiles(&map, x, X_STEP, &to, 2, TILES_M_PANELS, tokens);
 #else
-        tiles_blocks_hidden_by_tiles(&map, &from, &to, 0, TILES_M_PANELS, tokens);
+        tiles_blocks_hidden_by_tiles(&map, x, X_STEP, &to, 0, TILES_M_PANELS, tokens);
 #endif
 #ifdef SCALED
         ROUND_MEASURED(hidden, TILES_HIDDEN_PITCH, together, ROUNDED, tokens);

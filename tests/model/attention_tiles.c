@@ -11,7 +11,7 @@
 
 enum { POSITIONS = 160, QUERIES = 16, KEYS = 32, WORDS_OF_VALUES = POSITIONS / PER_WORD };
 
-typedef void attention(const tiles_layer *, const tiles_cache *, const tiles_span *, const tiles_attention *);
+typedef void attention(const tiles_cache *, const tiles_span *, const tiles_attention *);
 attention BY_VECTORS, BY_TILES;
 size_t tiles_used;
 
@@ -82,7 +82,7 @@ static void attend(attention kernel, size_t number, size_t first, size_t queries
         .scores = score,
         .totals = total,
     };
-    kernel(NULL, &cache, &span, &a);
+    kernel(&cache, &span, &a);
 }
 
 int main(void)

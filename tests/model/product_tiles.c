@@ -19,16 +19,8 @@ typedef struct {
     const float *bias;
     size_t inputs, panels;
 } matrix;
-typedef struct {
-    uint32_t *at;
-    size_t step;
-} rounded_rows;
-typedef struct {
-    float *at;
-    size_t step;
-} rows;
 
-typedef void product(const matrix *, const rounded_rows *, const rows *, size_t);
+typedef void product(const matrix *, const uint32_t *, size_t, float *, size_t, size_t);
 product BY_VECTORS, BY_TILES;
 size_t tiles_used;
 
@@ -83,11 +75,9 @@ static int compare(size_t words, size_t tokens)
         .inputs = words * PER_WORD,
         .panels = PANELS,
     };
-    const rounded_rows from = {x, X_STEP};
-    const rows vectors = {by_vectors, Y_STEP}, tiles = {by_tiles, Y_STEP};
-    BY_VECTORS(&map, &from, &vectors, tokens);
+    BY_VECTORS(&map, x, X_STEP, by_vectors, Y_STEP, tokens);
     tiles_used = 0;
-    BY_TILES(&map, &from, &tiles, tokens);
+    BY_TILES(&map, x, X_STEP, by_tiles, Y_STEP, tokens);
     if (memcmp(by_vectors, by_tiles, sizeof by_tiles) == 0)
         return 0;
     printf("%zu words, %zu tokens: not the same\n", words, tokens);

@@ -9,14 +9,18 @@ $(include("templates/model/blocks/product_tiles.c", given))
 static void $(helper)_project_and_activate(const $(names.type("layer")) *own, const $(names.type("buffers")) *b, size_t count)
 {
     $(helper)_hidden_output to;
+    $(matrix) map;
 //$ if gate then
-    $(matrix) gates;
+    $(matrix) gates, some_gates;
     const size_t share = $(v.product.tiles.gates) / count; /* panels at a time, so that their gates stay in L2 */
 //$ end
 
+    $(helper)_$(map.field)_at(own, &map);
+    $(helper)_$(gate.map.field)_at(own, &gates); //$ if gate
+//$ local function rows(name) return "b->" .. name .. ".at, b->" .. name .. ".step" end
     if (count < $(v.product.tiles.from)) {
-        $(v.names.product)(&own->$(gate.map.field), &b->$(gate.from), &b->$(gate.to), count); //$ if gate
-        $(v.names.product)(&own->$(map.field), &b->$(joined.of.from), &b->$(joined.of.to), count);
+        $(v.names.product)(&gates, $(rows(gate.from)), $(rows(gate.to)), count); //$ if gate
+        $(v.names.product)(&map, $(rows(joined.of.from)), $(rows(joined.of.to)), count);
         $(helper)_activate(b, count);
         return;
     }
@@ -29,19 +33,19 @@ static void $(helper)_project_and_activate(const $(names.type("layer")) *own, co
 //$ if gate then
     to.gate = b->$(joined.gate).at;
     to.gate_step = b->$(joined.gate).step;
-    gates.inputs = own->$(gate.map.field).inputs;
-    for (size_t panel = 0, end; panel < own->$(map.field).panels; panel = end) {
-        end = own->$(map.field).panels - panel < share ? own->$(map.field).panels : panel + share;
+    some_gates.inputs = gates.inputs;
+    for (size_t panel = 0, end; panel < map.panels; panel = end) {
+        end = map.panels - panel < share ? map.panels : panel + share;
 //$ -- words: 32 of each input word of a panel
-        gates.weights = own->$(gate.map.field).weights + panel * $(32 * joined.of.words);
-        gates.scales = own->$(gate.map.field).scales + panel * 32; //$ if integers
-        gates.bias = own->$(gate.map.field).bias + panel * 32;
-        gates.panels = end - panel;
-        $(v.names.product)(&gates, &b->$(gate.from), &b->$(gate.to), count);
-        $(helper)_hidden_by_tiles(&own->$(map.field), &b->$(joined.of.from), &to, panel, end, count);
+        some_gates.weights = gates.weights + panel * $(32 * joined.of.words);
+        some_gates.scales = gates.scales + panel * 32; //$ if integers
+        some_gates.bias = gates.bias + panel * 32;
+        some_gates.panels = end - panel;
+        $(v.names.product)(&some_gates, $(rows(gate.from)), $(rows(gate.to)), count);
+        $(helper)_hidden_by_tiles(&map, $(rows(joined.of.from)), &to, panel, end, count);
     }
 //$ else
-    $(helper)_hidden_by_tiles(&own->$(map.field), &b->$(joined.of.from), &to, 0, own->$(map.field).panels, count);
+    $(helper)_hidden_by_tiles(&map, $(rows(joined.of.from)), &to, 0, map.panels, count);
 //$ end
 //$ if integers then
     $(round(joined.inputs):gsub("_rounded_(%d+)$", "_rounded_measured_%1"))(to.y, to.y_step, to.rounded, to.rounded_step, count);

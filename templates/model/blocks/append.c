@@ -38,11 +38,11 @@ static void $(helper)_transpose_keys(const float *restrict k, size_t k_step, flo
    token$(bounded and ", if there is one" or ""), those of the first token also beside its own.
 //$ end
    */
-static void $(helper)_append(const $(names.type("layer")) *layer, const $(names.type("attention")) *a, const $(names.span) *span,
+static void $(helper)_append(const $(names.type("layer")) *layer, const $(names.type("buffers")) *b, const $(names.span) *span,
     const $(names.type("cache")) *cache)
 {
-    const size_t k_step = a->k.step, v_step = a->v.step, first = span->first, tokens = span->count;
-    const float *k = a->k.at + span->token * k_step, *v = a->v.at + span->token * v_step;
+$(include("templates/model/blocks/rows_of_span.c", { rows = { "k", "v" }, reads = 2 }))
+    const size_t first = span->first, tokens = span->count;
 $(include("templates/model/blocks/cache_of_span.c"))
     const size_t end = $(shape.sequences and "span->tokens" or names.constant("CACHE_POSITIONS")); //$ if bounded
 //$ if not words then
@@ -65,7 +65,7 @@ $(include("templates/model/blocks/cache_of_span.c"))
         const size_t shifted_from = position > 0 ? position + 1 : 0;
         const size_t shifted_end = $(bounded and "position + 1 < end ? position + 2 : position + 1" or "position + 2");
 //$ end
-$(include("templates/model/blocks/angles.c", { position = "position" })) //$ if shape.rope
+$(include("templates/model/blocks/angles.c", { of = "layer", position = "position" })) //$ if shape.rope
 //$ if turns then
 //$ local tile = place .. " / " .. tile_positions .. " * " .. names.constant("KEY_TILE")
 //$ local tile_place = tile .. " + " .. place .. " % " .. tile_positions

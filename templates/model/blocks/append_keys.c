@@ -10,11 +10,11 @@ $(include("templates/model/blocks/round_head.c", { elements = elements, text = c
 //$ end
 
 /* Puts the keys of the tokens of `span` into the cache of a layer. */
-static void $(helper)_append(const $(names.type("layer")) *layer, const $(names.type("attention")) *a, const $(names.span) *span,
+static void $(helper)_append(const $(names.type("layer")) *layer, const $(names.type("buffers")) *b, const $(names.span) *span,
     const $(names.type("cache")) *cache)
 {
-    const size_t k_step = a->k.step, first = span->first, tokens = span->count;
-    const float *k = a->k.at + span->token * k_step;
+$(include("templates/model/blocks/rows_of_span.c", { rows = { "k" }, reads = 1 }))
+    const size_t first = span->first, tokens = span->count;
 $(include("templates/model/blocks/cache_of_span.c"))
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */ //$ if plain or copies
     const float zero = $hidden(0.0f); /* else its loop is a call of memset */ //$ if copies

@@ -9,17 +9,17 @@
    token, if there is one, those of the first token also beside its own.
 //$ end
    */
-static void $(helper)_append(const $(names.type("layer")) *layer, const $(names.type("attention")) *a, const $(names.span) *span,
+static void $(helper)_append(const $(names.type("layer")) *layer, const $(names.type("buffers")) *b, const $(names.span) *span,
     const $(names.type("cache")) *cache)
 {
-    const size_t k_step = a->k.step, v_step = a->v.step, first = span->first, tokens = span->count;
-    const float *k = a->k.at + span->token * k_step, *v = a->v.at + span->token * v_step;
+$(include("templates/model/blocks/rows_of_span.c", { rows = { "k", "v" }, reads = 2 }))
+    const size_t first = span->first, tokens = span->count;
 $(include("templates/model/blocks/cache_of_span.c"))
     const size_t end = span->tokens; //$ if shifted
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 
     for (size_t token = 0; token < tokens; ++token) {
-$(include("templates/model/blocks/angles.c", { position = "(first + token)" })) //$ if shape.rope
+$(include("templates/model/blocks/angles.c", { of = "layer", position = "(first + token)" })) //$ if shape.rope
 //$ loop("head", 0, shape.kv_heads, 1, function(head)
 //$ local from = times(head, shape.width)
 //$ local function at(name, position) return sum(name, times(head, names.constant(name:upper() .. "_HEAD")), position) end
@@ -58,6 +58,6 @@ $(include("templates/model/blocks/angles.c", { position = "(first + token)" })) 
 //$ end
 //$ local keys = of_head("keys") .. " + " .. from .. " * " .. shape.width .. ", " .. shape.width
 //$ local codes = of_head("codes") .. " + " .. from .. ", " .. names.constant("CODE_PITCH")
-    $(shifted and "    " or "")$(helper)_hash_tokens(layer->signs, $(keys), $(shifted and to .. " - " .. from or "tokens"), $(codes), a->z);
+    $(shifted and "    " or "")$(helper)_hash_tokens(layer->signs, $(keys), $(shifted and to .. " - " .. from or "tokens"), $(codes), b->z);
 //$ end, { block = true })
 }

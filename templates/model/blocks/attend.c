@@ -1,4 +1,4 @@
-//$ takes isa, lanes, helper, v, scale, rounds, made, structs, turn
+//$ takes isa, lanes, helper, v, scale, rounds, made, structs, matrix, turn
 //$ -- Attention of some tokens, whose keys and values are in the cache.
 //$ local value_pitch, words = names.constant("VALUE_PITCH"), shape.cache.words
 //$ local heads = shape.cached_heads > 1
@@ -37,20 +37,27 @@ static void $(helper)_shape(const float *restrict value, const float *restrict s
 //$ local some = v.queries > 1
 
 /* Attention of the tokens of `span`, $(some and v.queries or "one") at a time: q and y are rows of $(plural(shape.heads, "head")) of $(shape.width). */
-static void $(helper)_attend(const $(names.type("layer")) *layer, const $(names.type("attention")) *a, const $(names.span) *span,
-    const $(names.type("cache")) *cache)
+static void $(helper)_attend(const $(names.type("call")) *call, const $(names.type("layer")) *layer, const $(names.type("buffers")) *b,
+    const $(names.span) *span, const $(names.type("cache")) *cache)
 {
-    const size_t q_step = a->q.step, y_step = a->y.step, first = span->first, tokens = span->count;
-    const float *q = a->q.at + span->token * q_step;
-    float *y = a->y.at + span->token * y_step;
+$(include("templates/model/blocks/rows_of_span.c", { rows = { "q", "y" }, reads = 1 }))
+    const size_t first = span->first, tokens = span->count;
 $(include("templates/model/blocks/cache_of_span.c"))
+    $(names.type("attention")) a;
     $(names.type("cache")) head_cache;
     $(names.span) some_tokens;
+    $(matrix) all, map; /* V, and panels of it */ //$ if made
 //$ if scale == "1.0f" or not made or made.head_pitch then
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 //$ end
 
+    $(helper)_attention_at(call, layer, b, &a);
     some_tokens.tokens = span->tokens;
+//$ if made then
+    $(helper)_v_at(layer, &all);
+    map.inputs = all.inputs;
+    map.strip = b->strip; //$ if structs.converts
+//$ end
     head_cache.positions = positions; //$ if shape.mixed
 //$ local factor = shape.unit and "factor" or scale == "1.0f" and "one" or scale
 //$ -- Rows of queries: of token `own` of a batch, number `row` of a group; and what lies before the head's elements.
@@ -69,12 +76,12 @@ $(include("templates/model/blocks/cache_of_span.c"))
         const size_t count = tokens - token < $(v.queries) ? tokens - token : $(v.queries); //$ if some
         for (size_t head = 0; head < $(shape.cached_heads); ++head) { //$ if heads
             for (size_t own = 0; own < count; ++own) { //$ if some
-$(include("templates/model/blocks/angles.c", { position = position })) //$ if shape.rope
+$(include("templates/model/blocks/angles.c", { of = "layer", position = position })) //$ if shape.rope
 //$ local row = group > 1
             for (size_t row = 0; row < $(group); ++row) { //$ if row
             const float *from = q + $(token) * q_step$(element(row));
 //$ local to = query(row)
-            float *to = a->queries$(to ~= "" and " + " .. times(to, shape.width) or "");
+            float *to = a.queries$(to ~= "" and " + " .. times(to, shape.width) or "");
             const float factor = $(scale) * layer->attention_scale[$(number_of(row))]; //$ if shape.unit
 //$ if shape.rope then
             $(turn)_rotate_$(shape.width)(from, cosine, sine, $(factor), to);
@@ -87,7 +94,7 @@ $(include("templates/model/blocks/angles.c", { position = position })) //$ if sh
             } //$ if some
 //$ if words then
 //$ local rows = some and (group > 1 and "count * " .. group or "count") or group
-        $(rounds[shape.width])_rounded_$(shape.width)(a->queries, $(shape.width), a->rounded_queries, $(v.attention.query_step), $(rows));
+        $(rounds[shape.width])_rounded_$(shape.width)(a.queries, $(shape.width), a.rounded_queries, $(v.attention.query_step), $(rows));
 //$ end
 
 //$ for _, part in ipairs(structs.cache) do
@@ -98,10 +105,10 @@ $(include("templates/model/blocks/angles.c", { position = position })) //$ if sh
 //$ end
             some_tokens.first = first + token;
             some_tokens.count = $(count);
-            $(v.names.attention)(layer, &head_cache, &some_tokens, a);
+            $(v.names.attention)(&head_cache, &some_tokens, &a);
 //$ if shape.shaped then
 //$ local parts = sum("layer->attention_shape", heads and times("head", 3 * group) or 0)
-            $(helper)_shape(head_cache.values, $(parts), &some_tokens, a->sums);
+            $(helper)_shape(head_cache.values, $(parts), &some_tokens, a.sums);
 //$ end
 //$ if made then
 $(include("templates/model/blocks/values_of_keys.c", { count = count, rounds = rounds }))
@@ -114,7 +121,7 @@ $(include("templates/model/blocks/values_of_keys.c", { count = count, rounds = r
             float *out = y + $(of_token) * y_step$(head_of and " + " .. times(head_of, shape.width) or "");
 //$ local sums_at = number ~= "1" and "row * " .. value_pitch or 0
 //$ over_row(shape.width, function(at, load, store)
-                $(store("out", at, isa.mul(isa.broadcast("one"), load("a->sums", sum(sums_at, at)))));
+                $(store("out", at, isa.mul(isa.broadcast("one"), load("a.sums", sum(sums_at, at)))));
 //$ end)
             } //$ if number ~= "1"
 //$ end

@@ -5,23 +5,19 @@
 
 //$ local rotates = shape.rope and " Rotates q" .. (causal and " and k" or "") .. " in place." or ""
 /* Attention of the tokens of `span`: q and y are rows of $(plural(shape.heads, "head")) of $(shape.width).$(rotates) */
-static void $(helper)_attend(const $(names.type("layer")) *layer, const $(names.type("attention")) *a, const $(names.span) *span,
-    const $(names.type("cache")) *cache)
+static void $(helper)_attend(const $(names.type("call")) *call, const $(names.type("layer")) *layer, const $(names.type("buffers")) *b,
+    const $(names.span) *span, const $(names.type("cache")) *cache)
 {
-    const size_t tokens = span->count, q_step = a->q.step, y_step = a->y.step;
-    float *q = a->q.at + span->token * q_step, *y = a->y.at + span->token * y_step;
-//$ if causal then
-    const size_t k_step = a->k.step, v_step = a->v.step;
-    float *k = a->k.at + span->token * k_step, *v = a->v.at + span->token * v_step;
-//$ end
+$(include("templates/model/blocks/rows_of_span.c", { rows = causal and { "q", "k", "v", "y" } or { "q", "y" }, reads = 0 }))
+    const size_t tokens = span->count;
 $(include("templates/model/blocks/cache_of_span.c"))
+    $(names.type("attention")) a;
     $(names.type("cache")) head_cache;
-    $(names.type("attention")) part;
 //$ if shape.rope then
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 
     for (size_t token = 0; token < tokens; ++token) {
-$(include("templates/model/blocks/angles.c", { position = "(span->first + token)" }))
+$(include("templates/model/blocks/angles.c", { of = "layer", position = "(span->first + token)" }))
 //$ for _, row in ipairs(all) do
 //$ local name, heads = row.name, row.heads
 //$ local own = name .. " + token * " .. name .. "_step + head * " .. shape.width
@@ -42,30 +38,23 @@ $(include("templates/model/blocks/angles.c", { position = "(span->first + token)
 //$ end
 //$ for _, row in ipairs(all) do
 //$ local name, heads = row.name, row.heads
-    $(helper)_hash_heads(layer->signs, $(name), $(name)_step, $(heads), tokens, a->$(name)_codes, a->z);
+    $(helper)_hash_heads(layer->signs, $(name), $(name)_step, $(heads), tokens, b->$(name)_codes, b->z);
 //$ end
-    part.q.step = q_step;
-//$ if causal then
-    part.k.step = k_step;
-    part.v.step = v_step;
-//$ else
-    part.table = a->table;
-//$ end
-    part.y.step = y_step;
+    $(helper)_attention_at(call, layer, b, &a);
 //$ loop("head", 0, shape.kv_heads, 1, function(head)
 //$ local of_q, of_k = times(head, group * shape.width), times(head, shape.width)
 //$ local function codes_of(heads) return head ~= 0 and "head * " .. heads * hash.tables .. " * tokens" or 0 end
 //$ for _, part in ipairs(structs.cache) do
         head_cache.$(part.name) = $(sum(part.name, times(head, names.constant(part.name:upper() .. "_HEAD"))));
 //$ end
-        part.q.at = $(sum("q", of_q));
-        part.q_codes = $(sum("a->q_codes", codes_of(group)));
+        a.q.at = $(sum("q", of_q));
+        a.q_codes = $(sum("b->q_codes", codes_of(group)));
 //$ if causal then
-        part.k.at = $(sum("k", of_k));
-        part.v.at = $(sum("v", of_k));
-        part.k_codes = $(sum("a->k_codes", codes_of(1)));
+        a.k.at = $(sum("k", of_k));
+        a.v.at = $(sum("v", of_k));
+        a.k_codes = $(sum("b->k_codes", codes_of(1)));
 //$ end
-        part.y.at = $(sum("y", of_q));
-        $(v.names.attention)(&head_cache, span, &part);
+        a.y.at = $(sum("y", of_q));
+        $(v.names.attention)(&head_cache, span, &a);
 //$ end)
 }

@@ -188,7 +188,6 @@ $(include("templates/model/blocks/attention_tiles.c", given))
 
 /* Attention of one group of heads: rows of queries against the keys and values of one head, tile by tile: no more than a
    tile of scores is held.
-   layer    $(shape.full_layers and "its window" or from_keys and shape.rope and "its angles" or "nothing of it is read here")
 //$ if dots then
    kept     keys [tiles][$(key_step)][$(keys)], words of $(plural(dots.rows, "element"))$(integers and ", each " .. dots.offset .. " more" or "");
             values [positions / $(dots.rows)][$(shape.cache.pitch)], words of $(dots.rows) positions
@@ -216,8 +215,7 @@ $(include("templates/model/blocks/attention_tiles.c", given))
             scores $(queries)[$(keys)], $(weights)totals $(queries)[$(lanes)], $(dots and "all" or "both") overwritten
    A score x becomes $(cap.text) tanh(x / $(cap.text)). //$ if cap
    Nothing may overlap. Cannot fail. */
-void $(symbol)(const $(names.type("layer")) *layer, const $(names.type("cache")) *kept, const $(names.span) *span,
-    const $(names.type("attention")) *a)
+void $(symbol)(const $(names.type("cache")) *kept, const $(names.span) *span, const $(names.type("attention")) *a)
 {
     const $(row_storage) *query = a->$(dots and "rounded_queries" or "queries");
     const $(cached_storage) *key = kept->keys;
@@ -229,7 +227,7 @@ void $(symbol)(const $(names.type("layer")) *layer, const $(names.type("cache"))
     float *sums = a->sums, *score = a->scores, *total = a->totals$(v.buffers.tile_floats > 0 and ", *tile_floats = a->tile" or "");
     $(dots.storage) *weight = a->rounded_weights; //$ if dots
     const size_t positions = kept->positions; //$ if shape.mixed
-    const size_t window = layer->window; //$ if shape.full_layers
+    const size_t window = a->window; //$ if shape.full_layers
     const size_t $(shape.causal and "first = span->first, " or shape.window and "first = span->first, end = span->tokens, " or "end = span->tokens, ")queries = span->count;
     const size_t rows = queries * $(shape.group); //$ if shape.group > 1
     const float zero = $hidden(0.0f); /* else its loop is a call of memset */
@@ -247,9 +245,6 @@ void $(symbol)(const $(names.type("layer")) *layer, const $(names.type("cache"))
     const size_t begin = first + 1 > $(window) ? first + 1 - $(window) : 0; //$ if shape.window
 //$ local stop = shape.window and not shape.causal and "stop" or "end"
 
-//$ if not (shape.full_layers or from_keys and shape.rope) then
-    (void) layer; /* has a window where only some layers do, and angles for keys that are not rotated */
-//$ end
     for (size_t r = 0; r < $(all_rows); ++r)
         largest[r] = -3.4028235e38f; /* finite: else a tile of which a query sees nothing would make NaN */
     for (size_t i = 0; i < $(times(all_rows, lanes)); ++i)
@@ -293,7 +288,7 @@ void $(symbol)(const $(names.type("layer")) *layer, const $(names.type("cache"))
 //$     end
         for (size_t head = 0; head < $(shape.heads); ++head) {
 //$ local own_keys = "tile_value + head * " .. shape.width
-            $(helper)_turn_keys(layer, $(own_keys), tile, count, turned); //$ if shape.rope
+            $(helper)_turn_keys(a, $(own_keys), tile, count, turned); //$ if shape.rope
             for (size_t r = head; r < $(all_rows); r += $(shape.heads))
                 $(helper)_scores(query + r * $(query_step), $(shape.rope and "turned" or own_keys), count, score + r * $(keys));
         }

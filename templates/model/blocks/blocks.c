@@ -21,6 +21,14 @@
 #define $(macro("UNPACKED_AT")) $(v.unpacked_at) /* where weights converted to floats lie in scratch, in floats */
 //$ end
 //$ local rounds, activates, joined = {}, false, false -- joined: the activation that a product by tiles ends with
+//$ local multiplied, filled = {}, {} -- by letter, maps whose product is a step, and those that are read elsewhere
+//$ for _, phase in ipairs(v.phases) do
+//$     for _, step in ipairs(phase.steps) do
+//$         local whole = not (tiles and step.activated)
+//$         if step.op == "product" then (whole and multiplied or filled)[step.map.letter] = true end
+//$         if step.values then filled[step.values.letter] = true end
+//$     end
+//$ end
 //$ for _, step in ipairs(after) do
 //$     joined, activates = tiles and step.of and step or joined, step.op == "activate" and step or activates
 //$ end
@@ -50,21 +58,22 @@
 //$ local round = activates.rounded and names_of.round(activates.inputs)
 $(include("templates/model/blocks/activate.c", { activated = activated, step = activates, round = round or false }))
 //$ end
+//$ local rotated = { rope = shape.rope or false, width = shape.width, in_place = shape.lsh ~= nil }
+//$ local turn = shape.rope and once("templates/model/blocks/rotate.c", rotated)
+$(include("templates/model/blocks/places.c", { layers = layers, multiplied = multiplied, filled = filled }))
 //$ if joined then
 $(include("templates/model/blocks/activate_by_tiles.c", { activated = activated, joined = joined, round = names_of.round }))
 //$ end
-//$ local rotated = { rope = shape.rope or false, width = shape.width, in_place = shape.lsh ~= nil }
-//$ local turn = shape.rope and once("templates/model/blocks/rotate.c", rotated)
-$(include("templates/model/blocks/places.c", { layers = layers }))
 //$ if shape.lsh then
 $(include("templates/model/blocks/hash.c", { hash = shape.lsh }))
-$(include("templates/model/blocks/append_tables.c", { turn = turn or false })) //$ if not shape.causal
-$(include("templates/model/blocks/attend_tables.c", { turn = turn or false }))
+$(include("templates/model/blocks/append_tables.c", { turn = turn or false })) //$ if not shape.causal and structs.rows.k
+$(include("templates/model/blocks/attend_tables.c", { turn = turn or false })) //$ if structs.rows.q
 //$ else
-$(include("templates/model/blocks/append_keys.c")) //$ if shape.from_keys
-$(include("templates/model/blocks/append.c", { rounds = rounds, turn = turn or false })) //$ if not shape.from_keys
-$(include("templates/model/blocks/attend.c", { rounds = rounds, turn = turn or false }))
+$(include("templates/model/blocks/append_keys.c")) //$ if structs.rows.k and shape.from_keys
+$(include("templates/model/blocks/append.c", { rounds = rounds, turn = turn or false })) //$ if structs.rows.k and not shape.from_keys
+$(include("templates/model/blocks/attend.c", { rounds = rounds, turn = turn or false })) //$ if structs.rows.q
 //$ end
+$(include("templates/model/blocks/look_up.c")) //$ if structs.lookup
 $(include("templates/model/blocks/spans.c", { together = shape.ring and not shape.lsh and v.queries }))
 $(include("templates/model/blocks/sums.c", { activated = activated or false })) //$ if sums
 //$ local last = after[#after]
@@ -74,14 +83,13 @@ $(include("templates/model/blocks/sums.c", { activated = activated or false })) 
 static void $(helper)_$(phase.word)(const $(names.type("call")) *call, size_t layer, size_t from, size_t end, void *scratch)
 {
     $(names.type("layer")) own;
-    $(names.type("cache")) cache;
     $(names.type("buffers")) b;
-    $(names.type("attention")) a;
+    $(names.type("cache")) cache; //$ if phase.spans
     $(names.span) span; //$ if phase.spans
 
+    $(helper)_layer_at(call->weights, layer, &own);
     $(helper)_buffers_at(call, scratch, &b);
-    $(helper)_layer_at(call->weights, layer, &b, &own);
-    $(helper)_cache_at(call->cache, layer, &cache);
+    $(helper)_cache_at(call->cache, layer, &cache); //$ if phase.spans
     for (size_t at = from, next; at < end; at = next) {
         const size_t chunk_end = at - at % $(macro("CHUNK")) + $(macro("CHUNK"));
         next = chunk_end < end ? chunk_end : end;
@@ -90,10 +98,10 @@ static void $(helper)_$(phase.word)(const $(names.type("call")) *call, size_t la
         const size_t together = chunk_end < call->tokens ? $(macro("CHUNK")) : call->tokens - (chunk_end - $(macro("CHUNK")));
 //$ end
 
-        $(helper)_chunk_at(call, at, scratch, &b, &a);
+        $(helper)_chunk_at(call, at, scratch, &b);
 //$ for _, step in ipairs(phase.steps) do
 //$     if not (tiles and step.activated or shape.delivered and step == last) then -- with its activation; behind all layers
-//$         lines({ include("templates/model/blocks/step.c", { step = step, names_of = names_of }) })
+//$         lines({ include("templates/model/blocks/step.c", { step = step, names_of = names_of, by_count = phase.by_count }) })
 //$     end
 //$ end
     }

@@ -24,11 +24,11 @@ static void $(helper)_unpack($(listed("const " .. cached_type.storage .. " *rest
 //$ local turn = once("templates/model/blocks/rotate.c", { rope = shape.rope, width = width, in_place = false })
 
 /* turned[count][$(width)] = one head of rows of keys, rotated to their positions, from `position` on. */
-static void $(helper)_turn_keys(const $(names.type("layer")) *layer, const float *restrict rows, size_t position, size_t count,
+static void $(helper)_turn_keys(const $(names.type("attention")) *a, const float *restrict rows, size_t position, size_t count,
     float *restrict turned)
 {
     for (size_t k = 0; k < count; ++k) {
-$(include("templates/model/blocks/angles.c", { position = "(position + k)", turn = turn }))
+$(include("templates/model/blocks/angles.c", { of = "a", position = "(position + k)", turn = turn }))
         $(turn)_rotate_$(shape.width)(rows + k * $(pitch), cosine, sine, 1.0f, turned + k * $(width));
     }
 }

@@ -1,5 +1,6 @@
-//$ takes helper, v, structs, layers
+//$ takes helper, v, structs, layers, multiplied, filled
 //$ -- Where a layer's weights, its cache and the rows of a chunk lie: nothing else knows offsets and strides of these.
+//$ -- multiplied, filled: by letter, linear maps whose products are steps, and those that are read elsewhere.
 //$ local macro = names.constant
 //$ if shape.full_layers then
 
@@ -15,42 +16,62 @@ static const size_t $(helper)_cache_begins[$(shape.layers)] = {
     $(structs.cache_places),
 };
 //$ end
-//$ local function of_layer(place) return sum("weights->" .. place.of, layers and place.step and times("layer", macro(place.step)) or 0) end
-
-/* The weights of layer number `layer`. */
-static void $(helper)_layer_at(const $(names.weights) *weights, size_t layer, const $(names.type("buffers")) *b, $(names.type("layer")) *own)
-{
-    (void) layer; /* there is one */ //$ if not layers
-    (void) b; /* no weights are converted */ //$ if not v.unpacked_at
-//$ if not structs.uses_weights then
-    (void) weights;
-    (void) own;
+//$ -- The fields of a linear map, of the layer `own`.
+//$ local function fields_of(map)
+//$     local fields = {}
+//$     for i, place in ipairs(map.places) do
+//$         local distance = layers and times("own->number", macro(place.step)) or 0
+//$         fields[i] = { name = place.name, value = sum("own->weights->" .. place.of, distance) }
+//$     end
+//$     fields[#fields + 1] = { name = "inputs", value = macro(map.letter .. "_INPUTS") }
+//$     fields[#fields + 1] = { name = "panels", value = macro(map.letter .. "_PANELS") }
+//$     return fields
 //$ end
 //$ for _, map in ipairs(structs.layer.maps) do
-    own->$(map.name).$(place.name) = $(of_layer(place)); //$ for _, place in ipairs(map.places)
-    own->$(map.name).inputs = $(macro(map.letter .. "_INPUTS"));
-    own->$(map.name).panels = $(macro(map.letter .. "_PANELS"));
-//$ if v.unpacked_at then
-    own->$(map.name).strip = b->strip;
-//$ elseif structs.converts then
-    own->$(map.name).strip = NULL;
+//$ local fields = fields_of(map)
+//$ local own = "const " .. names.type("layer") .. " *own"
+//$ if multiplied[map.letter] then
+$(include("templates/model/multiply.c", { name = map.name, what = map.letter .. " of a layer", of = own, fields = fields, matrix = structs.matrix }))
+//$ elseif filled[map.letter] then
+
+/* The linear map $(map.letter) of a layer$(structs.converts and ", but not its strip" or ""). */
+static void $(helper)_$(map.name)_at($(own), $(structs.matrix) *map)
+{
+    map->$(field.name) = $(field.value); //$ for _, field in ipairs(fields)
+}
 //$ end
 //$ end
+//$ local function of_layer(place) return sum("weights->" .. place.of, layers and place.step and times("layer", macro(place.step)) or 0) end
+
+/* Layer number `layer`, but not its linear maps. */
+static void $(helper)_layer_at(const $(names.weights) *weights, size_t layer, $(names.type("layer")) *own)
+{
+    own->weights = weights;
+    own->number = layer;
 //$ for _, field in ipairs(structs.layer.fields) do
 //$ if field.of then
     own->$(field.name) = $(of_layer(field));
 //$ elseif field.name == "window" then
     own->window = $(helper)_is_full[layer] ? $(macro("CACHE_POSITIONS")) : $(shape.window);
-//$ elseif field.name == "number" then
-    own->number = layer;
 //$ end
 //$ end
-//$ for n, part in ipairs(structs.layer.lookups) do
-    $(n == 1 and "if (layer < " .. part.count .. ") {" or "} else {") //$ if #structs.layer.lookups > 1
-        own->lookup.$(place.name) = $(of_layer(place)); //$ for _, place in ipairs(part.places)
-//$ end
-    } //$ if #structs.layer.lookups > 1
 }
+//$ if structs.lookup then
+
+/* The weights of the LookupFFN of a layer. */
+static void $(helper)_lookup_at(const $(names.type("layer")) *own, $(structs.lookup) *lookup)
+{
+    const $(names.weights) *weights = own->weights;
+    const size_t layer = own->number; //$ if layers
+
+//$ local several = #structs.layer.lookups > 1
+//$ for n, part in ipairs(structs.layer.lookups) do
+    $(n == 1 and "if (layer < " .. part.count .. ") {" or "} else {") //$ if several
+        lookup->$(place.name) = $(of_layer(place)); //$ for _, place in ipairs(part.places)
+//$ end
+    } //$ if several
+}
+//$ end
 
 /* The part of the cache that layer number `layer` has. */
 static void $(helper)_cache_at(unsigned char *cache, size_t layer, $(names.type("cache")) *own)
@@ -74,21 +95,24 @@ static void $(helper)_cache_at(unsigned char *cache, size_t layer, $(names.type(
 //$ end
 }
 
+//$ local some_tokens = v.chunk > 1
+//$ local function of_chunk(constant) return "rows + " .. (some_tokens and "chunk * " or "") .. macro(constant) end
 /* The rows of a chunk of a call, but not yet those of the call itself. */
 static void $(helper)_buffers_at(const $(names.type("call")) *call, void *scratch, $(names.type("buffers")) *b)
 {
-    const size_t chunk = call->tokens < $(macro("CHUNK")) ? call->tokens : $(macro("CHUNK"));
+    const size_t chunk = call->tokens < $(macro("CHUNK")) ? call->tokens : $(macro("CHUNK")); //$ if some_tokens
+    (void) call; /* tokens come one by one */ //$ if not some_tokens
 //$ local floats = v.lookup_floats
-//$ if floats.many > floats.alone then
+//$ if floats.many > floats.alone and some_tokens then
     float *rows = (float *) scratch + (chunk == 1 ? $(macro("LOOKUP_FLOATS_ALONE")) : $(macro("LOOKUP_FLOATS")));
 //$ elseif floats.many > 0 then
-    float *rows = (float *) scratch + $(macro("LOOKUP_FLOATS"));
+    float *rows = (float *) scratch + $(macro(floats.many > floats.alone and "LOOKUP_FLOATS_ALONE" or "LOOKUP_FLOATS"));
 //$ else
     float *rows = (float *) scratch;
 //$ end
 
 //$ for _, item in ipairs(v.buffers.tokens) do
-//$ local at = "rows + chunk * " .. macro(item.name:upper() .. "_AT")
+//$ local at = of_chunk(item.name:upper() .. "_AT")
 //$ if item.storage ~= "float" then at = "(" .. item.storage .. " *) (void *) (" .. at .. ")" end
 //$ if item.storage == "uint16_t" then
     b->$(item.name) = $(at);
@@ -97,24 +121,49 @@ static void $(helper)_buffers_at(const $(names.type("call")) *call, void *scratc
     b->$(item.name).step = $(structs.step_of(item.name));
 //$ end
 //$ end
-    b->attention = rows + chunk * $(macro("TOKEN_FLOATS"));
-//$ if v.unpacked_at then
+//$ -- What attention by tables works in is of a chunk, of others of the tokens that attend together.
+//$ local tile = v.buffers.tile_floats > 0 and macro("TILE_FLOATS") .. " + " or ""
+//$ local function working(field, base)
+//$     local at = base .. macro(field.name:upper() .. "_AT")
+//$     return field.item.storage == "float" and at or "(" .. field.item.storage .. " *) (void *) (" .. at .. ")"
+//$ end
+    b->$(field.name) = $(working(field, of_chunk("TOKEN_FLOATS") .. " + ")); //$ for _, field in ipairs(structs.buffers) if field.item
+    b->attention = $(of_chunk("TOKEN_FLOATS")); //$ if not shape.lsh
+//$ if v.unpacked_at and some_tokens then
     b->strip = chunk > 1 ? (float *) scratch + $(macro("UNPACKED_AT")) : NULL;
 //$ elseif structs.converts then
     b->strip = NULL;
 //$ end
 }
 
-/* The chunk from token number `at` of a call on: its input$(v.buffers.of_call and ", what is kept of it" or ""), and what attention reads and writes. */
-static void $(helper)_chunk_at(const $(names.type("call")) *call, size_t at, void *scratch, $(names.type("buffers")) *b, $(names.type("attention")) *a)
+/* What attention works in for all$(shape.lsh and " heads: the same rows" or " tokens of a chunk"). */
+static void $(helper)_attention_at(const $(names.type("call")) *call, const $(names.type("layer")) *layer, const $(names.type("buffers")) *b,
+    $(names.type("attention")) *a)
 {
+//$ if shape.lsh then
+    (void) call;
+    (void) layer;
+    a->$(field.name).step = b->$(structs.rows[field.name].from).step; //$ for _, field in ipairs(structs.attention) if structs.rows[field.name]
+    a->table = b->table; //$ if not shape.causal
+//$ else
 //$ local together = v.chunk < v.queries and v.chunk or v.queries
-//$ local some = not shape.lsh and together > 1
+//$ local some = together > 1
 //$ if some then
     const size_t most = call->tokens < $(together) ? call->tokens : $(together); /* tokens that attend together */
-//$ end
-//$ local tile = v.buffers.tile_floats > 0 and macro("TILE_FLOATS") .. " + " or ""
 
+//$ else
+    (void) call; /* tokens attend one at a time */
+//$ end
+    (void) layer; /* attention is the same in all */ //$ if not structs.of_layer[1]
+    a->$(name) = layer->$(name); //$ for _, name in ipairs(structs.of_layer)
+    a->tile = b->attention; //$ if tile ~= ""
+    a->$(field.name) = $(working(field, "b->attention + " .. tile .. (some and "most * " or ""))); //$ for _, field in ipairs(structs.attention) if field.item
+//$ end
+}
+
+/* The chunk from token number `at` of a call on: its input$(v.buffers.of_call and ", and what is kept of it" or ""). */
+static void $(helper)_chunk_at(const $(names.type("call")) *call, size_t at, void *scratch, $(names.type("buffers")) *b)
+{
     b->in.at = call->in.at + at * call->in.step;
     b->in.step = call->in.step;
 //$ local of_call = v.buffers.of_call
@@ -123,21 +172,5 @@ static void $(helper)_chunk_at(const $(names.type("call")) *call, size_t at, voi
     b->$(of_call.name).step = $(structs.step_of(of_call.name));
 //$ else
     (void) scratch;
-//$ end
-//$ for _, row in ipairs(structs.attention_rows) do
-//$ if row.codes then
-    a->$(row.name) = b->$(row.from);
-//$ else
-    a->$(row.name).at = $(sum("b->" .. row.from .. ".at", row.at and macro(row.at) or 0));
-    a->$(row.name).step = b->$(row.from).step;
-//$ end
-//$ end
-//$ for _, field in ipairs(structs.attention) do
-//$ if field.item then
-//$ local at = "b->attention + " .. tile .. (some and "most * " or "") .. macro(field.name:upper() .. "_AT")
-    a->$(field.name) = $(field.item.storage == "float" and at or "(" .. field.item.storage .. " *) (void *) (" .. at .. ")");
-//$ elseif field.name == "tile" then
-    a->tile = b->attention;
-//$ end
 //$ end
 }

@@ -21,13 +21,13 @@ $(include("templates/model/blocks/product_tiles.c", tiles)) //$ if tiles
 
 /* A dense product for some tokens$(rounded and " whose inputs are rounded" or ""): y = W x + bias$(rounded and not integers and ", sums in float32" or "").$(integers and " Sums of products are integers." or "")
 //$ if not rounded then
-   x_rows  inputs
+   x       inputs, rows x_step apart
 //$ elseif integers then
-   x_rows  words: inputs, $(rounded.rows) to a word as signed bytes, the rest of the last one
+   x       words, rows x_step apart: inputs, $(rounded.rows) to a word as signed bytes, the rest of the last one
            zeros; $(started and "the word from which sums start" or "a word that is not read here"), and the unit of
            the inputs as a float$(groups and ", and for each group what its sums start from" or "")
 //$ else
-   x_rows  words: inputs in bf16, $(rounded.rows) to a word, the first in the low bits, the rest of the last one zeros
+   x       words, rows x_step apart: inputs in bf16, $(rounded.rows) to a word, the first in the low bits, the rest of the last one zeros
 //$ end
 //$ if groups then
    map     weights are [panels][groups of $(groups.inputs) inputs][$(groups.words)]: $(groups.scales_text), then
@@ -39,19 +39,16 @@ $(include("templates/model/blocks/product_tiles.c", tiles)) //$ if tiles
    map     weights are [panels][inputs][$(plural(panel, "output"))]
 //$ end
            strip: $(plural(product.unpacked_floats, "float")) for several tokens, overwritten //$ if product.unpacks
-   y_rows  panels * $(plural(panel, "float"))
+   y       panels * $(plural(panel, "float")), rows y_step apart
    Nothing may overlap; any float alignment. Cannot fail. */
 //$ local per_group = groups and groups.inputs // (rounded and rounded.rows or 1)
 //$ local storage = rounded and rounded.storage or type.storage
-//$ local x_rows, x = rounded and names.rounded_rows or names.rows, rounded and "uint32_t" or "float"
-void $(symbol)(const $(matrix) *map, const $(x_rows) *x_rows, const $(names.rows) *y_rows, size_t tokens)
+void $(symbol)(const $(matrix) *map, const $(rounded and "uint32_t" or "float") *x, size_t x_step, float *y, size_t y_step, size_t tokens)
 {
-    const $(x) *x = x_rows->at;
     const $(storage) *w = map->weights;
     const float *scale = map->scales; //$ if scaled
     const float *bias = map->bias; //$ if rounded
-    float *y = y_rows->at;
-    const size_t x_step = x_rows->step, y_step = y_rows->step, panels = map->panels;
+    const size_t panels = map->panels;
     const size_t inputs = map->inputs; //$ if not rounded
     const size_t words = (map->inputs + $(rounded.rows - 1)) / $(rounded.rows); //$ if rounded
     const size_t of_panel = $(times(length, panel)); //$ if not groups
@@ -63,7 +60,7 @@ void $(symbol)(const $(matrix) *map, const $(x_rows) *x_rows, const $(names.rows
         $(helper)_output to;
         to.y = y;
         to.y_step = y_step;
-        $(helper)_by_tiles(map, x_rows, &to, 0, panels, tokens);
+        $(helper)_by_tiles(map, x, x_step, &to, 0, panels, tokens);
         return;
     }
 //$ end

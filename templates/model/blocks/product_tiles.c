@@ -93,10 +93,10 @@ static inline void $(helper)_finish(const $(helper)_block *block, const $(helper
    that have been multiplied before meet zeros. The tokens of a block are finished beside the products of the next one,
    whose sums lie where stores do not meet loads of the same place in a page. */
 //$ local finish = helper .. "_finish(&blocks[1 - now], to, sums[1 - now], finished, x_step, words)"
-static void $(helper)_by_tiles(const $(matrix) *map, const $(names.rounded_rows) *x, const $(helper)_output *to, size_t panel,
-    size_t until, size_t tokens)
+static void $(helper)_by_tiles(const $(matrix) *map, const uint32_t *x, size_t x_step, const $(helper)_output *to,
+    size_t panel, size_t until, size_t tokens)
 {
-    const size_t words = (map->inputs + $(rounded.rows - 1)) / $(rounded.rows), x_step = x->step;
+    const size_t words = (map->inputs + $(rounded.rows - 1)) / $(rounded.rows);
     const uint32_t *w = map->weights + panel * $(panel) * words;
     const float *gate = to->gate; //$ if gated
     const size_t steps = (words + 15) / 16, each = (32 + steps - 1) / steps, rest = words % 16;
@@ -120,7 +120,7 @@ static void $(helper)_by_tiles(const $(matrix) *map, const $(names.rounded_rows)
         for (size_t token = 0; token < tokens; token += 32) {
             const size_t left = tokens - token;
             const size_t at = left < 16 ? tokens - 16 : token, next_at = left < 32 ? tokens - 16 : token + 16;
-            const uint32_t *first = x->at + at * x_step, *second = x->at + next_at * x_step;
+            const uint32_t *first = x + at * x_step, *second = x + next_at * x_step;
             $(helper)_block *block = &blocks[now];
             block->x[0] = first, block->x[1] = second;
 //$ local function rows(name, from, step)

@@ -15,11 +15,10 @@ $(include("templates/model/blocks/structs.h"))
 
 /* $(v.isa.name): $(dense and "a dense product of some tokens, " or "")attention of a group of heads, all blocks. */
 //$ if dense then
-void $(v.names.product)(const $(structs.matrix) *map, const $(shape.rounded and names.rounded_rows or names.rows) *x_rows,
-    const $(names.rows) *y_rows, size_t tokens);
+void $(v.names.product)(const $(structs.matrix) *map, const $(shape.rounded and "uint32_t" or "float") *x, size_t x_step, float *y,
+    size_t y_step, size_t tokens);
 //$ end
-//$ local layer = shape.lsh and "" or "const " .. names.type("layer") .. " *layer, "
-void $(v.names.attention)($(layer)const $(names.type("cache")) *kept, const $(names.span) *span, const $(names.type("attention")) *a);
+void $(v.names.attention)(const $(names.type("cache")) *kept, const $(names.span) *span, const $(names.type("attention")) *a);
 void $(v.names.blocks)(const $(names.weights) *weights, unsigned char *cache, const float *x, float *y,
     $(tokens_parameters), void *scratch);
 //$ end

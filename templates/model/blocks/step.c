@@ -1,6 +1,6 @@
-//$ takes helper, v, step, names_of, tiles, gains_of, looks_up
+//$ takes helper, v, step, names_of, tiles, gains_of, by_count
 //$ -- One step of a block, of the `count` tokens of a chunk from token number `at` of a call on.
-//$ local op, macro, several = step.op, names.constant, #(step.parts or {}) > 1
+//$ local op, macro = step.op, names.constant
 //$ local spans, joined = op == "append" or op == "attend" or op == "sum", tiles and step.of
 //$ local looked, skipped = step.b_at and macro("LOOKED_OUTPUT"), step.a == "in" and shape.projected and macro("IN_SKIPPED")
 //$ local first = step.constant and macro(step.constant)
@@ -17,23 +17,13 @@
         $(names_of.copy(step.width))($(rows(step.from)), $(rows(step.to)), count); //$ if op == "copy"
         $(names_of.round(step.inputs))($(rows(step.from)), $(rows(step.rounded)), count); //$ if op == "round"
         /* $(step.map.letter): $(plural(step.map.inputs, "input")), $(plural(step.map.outputs, "output")) */ //$ if op == "product"
-        $(v.names.product)(&own.$(step.map.field), &b.$(step.from), &b.$(step.to), count); //$ if op == "product"
+        $(helper)_multiply_$(step.map.field)(&own, $(rows(step.from)), $(rows(step.to)), count$(v.product.unpacks and ", b.strip" or "")); //$ if op == "product"
         for ($(helper)_no_span(&span); $(helper)_next_span(call, at, count, &span);) { //$ if spans
-            $(helper)_append(&own, &a, &span, &cache); //$ if op == "append" or step.appends
-            $(helper)_attend(&own, &a, &span, &cache); //$ if op == "attend"
+            $(helper)_append(&own, &b, &span, &cache); //$ if op == "append" or step.appends
+            $(helper)_attend(call, &own, &b, &span, &cache); //$ if op == "attend"
             $(helper)_sum(call, &b, at, &span); //$ if op == "sum"
         } //$ if spans
-//$ for n, part in ipairs(step.parts or {}) do
-//$ local doc, kernels = looks_up(part)
-//$ local given = "(&own.lookup, b." .. step.from .. ".at, b." .. step.to .. ".at, count, scratch);"
-        $(n == 1 and "if (own.number < " .. part.count .. ") {" or "} else {") //$ if several
-        /* $(doc) */
-        if (together <= $(kernels.threshold)) //$ if kernels.threshold
-            $(kernels.few)$(given) //$ if kernels.threshold
-        else //$ if kernels.threshold
-            $(kernels.many)$(given)
-//$ end
-        } //$ if several
+        $(helper)_look_up(&own, b.$(step.from).at, b.$(step.to).at, count, $(by_count and "together, " or "")scratch); //$ if op == "lookup"
         $(helper)_activate(&b, count); //$ if op == "activate" and not joined
         $(helper)_project_and_activate(&own, &b, count); //$ if op == "activate" and joined
         $(names_of.add())($(rows(step.a, skipped)), $(rows(step.b, looked)), $(rows(step.to)), count); //$ if op == "add"

@@ -220,7 +220,7 @@ local function blocks_values(p, v, values)
         return gains .. (shape.norm.kind == "layernorm" and ", " .. gains .. "_offset" or "")
     end
     values.tokens_parameters, values.threads = tokens_parameters(p), p.threads
-    values.after = p.after
+    values.after, values.parts = p.after, p.parts
     values.activation_table = p.rounds_activated and v.isa.entry and activation_table.of(shape.activation) or false
     values.float_sums, values.sums = p.float_sums, p.sums or false
     values.activation, values.scale = shape.activation or false, literal.float(shape.scale)

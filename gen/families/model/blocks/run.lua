@@ -155,7 +155,6 @@ function run.build(m, isas, types, options)
     end
     p.parts = shape.lookup and block_lookup.parts(p, isas, choices, options) or {}
     p.before, p.after = steps_of.of(shape, has, p.parts, p.one_by_one)
-    p.attended = structs.attended(p)
     if options.part then
         p.maps, p.before, p.after = options.part(p.maps, p.before, p.after, shape)
     end

@@ -33,13 +33,15 @@ local function lookups_of(p)
     return lookups
 end
 
--- The weights of a layer: { fields, maps: { name, letter, places }, lookups }.
+-- The weights of a layer: { fields, maps: { name, letter, places }, lookups }. What a single step reads is no field,
+-- but filled right before: a linear map, the weights of a LookupFFN.
 local function layer_of(p)
     local shape, fields, maps = p.shape, {}, {}
     local function add(field) fields[#fields + 1] = field end
-    for _, map in ipairs(p.maps) do
-        add { type = structs.matrix(p).name .. " ", name = map.field, doc = "the linear map " .. map.letter }
-        maps[#maps + 1] = { name = map.field, letter = map.letter, places = of_map(p, map) }
+    add { type = "const " .. p.names.weights .. " *", name = "weights", doc = "of all layers" }
+    add { type = "size_t ", name = "number", doc = "of the layer" }
+    for i, map in ipairs(p.maps) do
+        maps[i] = { name = map.field, letter = map.letter, places = of_map(p, map) }
     end
     local sections = {}
     for _, section in ipairs(p.sections) do
@@ -66,10 +68,6 @@ local function layer_of(p)
         add(place("sines", "sines", nil, "likewise"))
     end
     if shape.full_layers then add { type = "size_t ", name = "window", doc = "positions that a token attends to" } end
-    if p.parts[1] then
-        add { type = p.parts[1].plan.names.weights .. " ", name = "lookup", doc = "the LookupFFN" }
-        if p.parts[2] then add { type = "size_t ", name = "number", doc = "of the layer" } end
-    end
     return { fields = fields, maps = maps, lookups = lookups_of(p) }
 end
 
@@ -97,7 +95,12 @@ local function buffers_of(p)
     if kept then
         fields[#fields + 1] = { type = names.rows .. " ", name = kept.name, doc = "kept of all tokens of a call" }
     end
-    fields[#fields + 1] = { type = "float *", name = "attention", doc = "what attention works in" }
+    for _, item in ipairs(p.shape.lsh and v.buffers.queries or {}) do
+        fields[#fields + 1] = { type = item.storage .. " *", name = item.name, item = item }
+    end
+    if not p.shape.lsh then
+        fields[#fields + 1] = { type = "float *", name = "attention", doc = "what attention works in" }
+    end
     if structs.converts(p) then
         local doc = "room for weights converted to floats, or null"
         fields[#fields + 1] = { type = "float *", name = "strip", doc = doc }
@@ -105,13 +108,12 @@ local function buffers_of(p)
     return fields
 end
 
--- The rows that attention of plan `p` reads and writes, q, k, v and y, and codes: { name, from: the buffer that they
--- are rows of, at: the constant where they begin in these, or nil, codes: whether they are no rows }.
-function structs.attended(p)
-    local list = {}
+-- The rows that attention of plan `p` reads and writes, by name, q, k, v and y: { from: the buffer that they are rows
+-- of, at: the constant where they begin in these, or nil }.
+local function rows_of(p)
+    local rows = {}
     local function add(name, from, at)
-        local constant = at and at > 0 and steps_of.constant_of(p.shape, at) or nil
-        list[#list + 1] = { name = name, from = from, at = constant, codes = name:find "_codes$" ~= nil }
+        rows[name] = { from = from, at = at and at > 0 and steps_of.constant_of(p.shape, at) or nil }
     end
     for _, steps in ipairs { p.before, p.after } do
         for _, step in ipairs(steps) do
@@ -120,22 +122,39 @@ function structs.attended(p)
             if step.k then add("k", step.k, step.k_at) end
             if step.v then add("v", step.v, step.v_at) end
             if attends then add("y", step.to) end
-            if step.q_codes then add("q_codes", step.q_codes) end
-            if step.k_codes then add("k_codes", step.k_codes) end
         end
     end
-    return list
+    return rows
 end
 
--- What attention reads, works in and writes. Where only a part of the steps is timed, rows of others are no rows.
-local function attention_of(p)
-    local fields, seen, rows = {}, {}, structs.attended(p)
-    for _, list in ipairs { p.attended, rows } do
-        for _, item in ipairs(list) do
-            local type = item.codes and "uint16_t *" or p.names.rows .. " "
-            if not seen[item.name] then fields[#fields + 1] = { type = type, name = item.name } end
-            seen[item.name] = true
-        end
+-- What the kernel of attention by tables reads, works in and writes: of a head of k and v.
+local function table_attention_of(p)
+    local fields = {}
+    for _, name in ipairs(p.shape.causal and { "q", "k", "v", "y" } or { "q", "y" }) do
+        fields[#fields + 1] = { type = p.names.rows .. " ", name = name }
+        local codes = { type = "uint16_t *", name = name .. "_codes" }
+        if name == "q" or name == "k" then fields[#fields + 1] = codes end
+    end
+    if not p.shape.causal then fields[#fields + 1] = { type = "float *", name = "table" } end
+    return fields
+end
+
+-- Names of fields of a layer that the kernel of attention reads: its window where only some layers have one, angles
+-- where keys are rotated when they are read.
+local function of_layer(shape)
+    if shape.lsh then return {} end
+    return shape.full_layers and { "window" } or shape.from_keys and shape.rope and { "cosines", "sines" } or {}
+end
+
+-- What the kernel of attention reads, works in and writes.
+local function attention_of(p, layer)
+    if p.shape.lsh then return table_attention_of(p) end
+    local fields, wanted = {}, {}
+    for _, name in ipairs(of_layer(p.shape)) do
+        wanted[name] = true
+    end
+    for _, field in ipairs(layer.fields) do
+        if wanted[field.name] then fields[#fields + 1] = { type = field.type, name = field.name, doc = field.doc } end
     end
     for _, item in ipairs(p.variants[1].buffers.queries) do
         fields[#fields + 1] = { type = item.storage .. " *", name = item.name, item = item }
@@ -143,7 +162,7 @@ local function attention_of(p)
     if p.variants[1].buffers.tile_floats > 0 then
         fields[#fields + 1] = { type = "float *", name = "tile", doc = "keys of a tile as floats" }
     end
-    return fields, rows
+    return fields
 end
 
 -- A call: rows, and where these stand.
@@ -205,23 +224,25 @@ end
 --                 distance from layer to layer; maps: { name, letter, places: such fields of a linear map };
 --                 lookups: { count, places }
 --   cache, buffers, attention, call   fields; at: where a part of the cache lies; item: a buffer in scratch
---   attention_rows   those of attention that lie in buffers, as structs.attended has them
+--   of_layer      names of fields of a layer that attention has, too
+--   lookup        the struct of the weights of a LookupFFN; false: blocks have none
+--   rows          q, k, v and y of attention, as rows_of has them
 --   matrix        the struct of its linear maps
---   uses_weights, converts   whether there are weights of layers, and whether some are converted to floats
+--   converts      whether weights are converted to floats
 --   copied, adds  widths of rows that steps copy, and whether they add some up
 function structs.of(p)
-    local attention, rows = attention_of(p)
     local copied, adds = row_steps_of(p)
     local layer = layer_of(p)
     return {
         layer = layer,
         cache = cache_of(p),
         buffers = buffers_of(p),
-        attention = attention,
-        attention_rows = rows,
+        attention = attention_of(p, layer),
+        of_layer = of_layer(p.shape),
+        lookup = p.parts[1] and p.parts[1].plan.names.weights or false,
+        rows = rows_of(p),
         call = call_of(p),
         matrix = structs.matrix(p).name,
-        uses_weights = #layer.fields > 0,
         converts = structs.converts(p),
         copied = copied,
         adds = adds,
