@@ -118,10 +118,7 @@ local exceptions = {
         ["templates/model/forward.c"] = "common",
         ["templates/model/training/step.c"] = "common",
     },
-    parameters = { -- drivers and kernels wait for structs
-        ["templates/lookup/shared/bh4.c"] = "common",
-        ["templates/lookup/shared/dense.c"] = "common",
-    },
+    parameters = {},
     twice = { -- runs of blocks, and kernels for few and for many tokens, have their functions apiece
         ["templates/lookup/integer/gather.c"] = "common",
         ["templates/lookup/lanes/load_tokens.c"] = "common",

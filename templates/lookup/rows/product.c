@@ -5,6 +5,14 @@
 //$ local factors = integers and "const float *restrict scales, const float *restrict units" .. start .. ", " or ""
 //$ local given = integers and "scales, units, " .. (starts and "starts, " or "") or ""
 //$ local text = integers and " " .. integers_text or unpack and " A word holds the weights of " .. word.rows .. " inputs." or ""
+//$ if integers then
+
+/* What sums of integers are multiplied by, and what they begin with beside units. */
+typedef struct {
+    const float *scales, *units; /* of outputs, and of inputs */
+    const $(word.storage) *starts; //$ if starts
+} $(helper)_factors;
+//$ end
 //$ for _, block in ipairs(blocks) do
 //$ local name, folds = helper .. "_" .. block.name, block.folds > 1
 //$ for _, together in ipairs(token_counts) do
@@ -44,8 +52,13 @@ $(include("templates/lookup/rows/" .. (integers and "integer_sums.c" or "sums.c"
 /* $(block.counted and "Blocks side by side" or "One block") for all tokens; steps are
    $(several) from token to token. */
 static void $(name)(const $(integers and word.storage or "float") *restrict x, size_t x_step, const $(word.storage) *restrict w,
-    $(factors)float *restrict y, size_t y_step, size_t tokens$(block.counted and ", size_t blocks" or ""))
+    $(integers and "const " .. helper .. "_factors *factors, " or "")float *restrict y, size_t y_step, size_t tokens$(block.counted and ", size_t blocks" or ""))
 {
+//$ if integers then
+    const float *scales = factors->scales, *units = factors->units;
+    const $(word.storage) *starts = factors->starts; //$ if starts
+
+//$ end
 //$ if block.counted then
 //$     local along = block.x_stride > 0 and ", x += " .. block.x_stride .. (starts and ", ++units, ++starts" or "") or ""
 //$     local outputs = (integers and ", scales += " .. block.outputs or "") .. ", y += " .. block.outputs

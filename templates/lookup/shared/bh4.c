@@ -4,6 +4,7 @@
 //$ takes x_alignment, z_rows, blocks_total
 //$ -- What the kernel works on, one after the other.
 //$ local item = kernels.layout == "rows" and "token" or "tile"
+//$ local in_rows = integers and kernels.layout == "rows"
 //$ lines(prologue)
 $(include(parts.round)) //$ if integers
 $(include(parts.product))
@@ -33,6 +34,7 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
         $(measure("x", groups[1].stages[1].x_step, shape.d, 0));
 //$     end
 //$ end
+    $(helper)_factors factors; //$ if in_rows
     $(helper)_folds folds; //$ if folded and rows_first
 //$ for _, group in ipairs(groups) do
 
@@ -95,7 +97,7 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
         }
     }
 //$ else
-//$ if integers and kernels.layout == "rows" then
+//$ if in_rows then
     for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))
         $(round(source, stage.x_step, stage.inputs));
 //$ elseif measure and stage.unit_place == 1 and not stage.measured then
@@ -110,8 +112,14 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
     for (size_t block = 0; block < $(p.count); ++block)$(rounded and " {" or "") //$ if looped
 //$ if integers then
 //$     local place = measure and stage.units_at or not rounded and integers.starts and p.first_block or 0
-//$     before = sum("scales", p.scale_at) .. (looped and " + block * " .. p.outputs or "") .. ", "
-//$         .. sum("units", place) .. ", " .. (integers.starts and sum("starts", place) .. ", " or "")
+//$     local starts = integers.starts and sum("starts", place)
+//$     if in_rows then
+    factors.scales = $(sum("scales", p.scale_at));
+    factors.units = $(sum("units", place));
+    factors.starts = $(starts); //$ if starts
+//$     end
+//$     before = in_rows and "&factors, " or sum("scales", p.scale_at) .. (looped and " + block * " .. p.outputs or "") .. ", "
+//$         .. sum("units", place) .. ", " .. (starts and starts .. ", " or "")
 //$     if rounded then
     for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))$(rows_first and p.folds == 1 and " {" or "")
 //$         local fold_step = p.folds > 1 and p.fold_step or nil

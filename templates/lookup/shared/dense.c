@@ -6,6 +6,7 @@
 //$ local hashed = tiled and "code" .. (score.scored and ", score" or "") .. vertices_argument .. ", tiles"
 //$ -- What the kernel works on, one after the other.
 //$ local item = kernels.layout == "rows" and "token" or "tile"
+//$ local in_rows = integers and kernels.layout == "rows"
 //$ lines(prologue)
 $(include(parts.round)) //$ if integers
 $(include(parts.product))
@@ -32,6 +33,7 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 {
 //$ if not tiled then
     const $(projection.word.storage) *w = weights->$(weights_of);
+    $(helper)_factors factors; //$ if in_rows
 
 //$ end
 //$ local source, from_step = "x", kernels.projection.x_step
@@ -40,13 +42,20 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
         $(measure("x", from_step, shape.d, 0)); //$ if measure
         $(round("x", from_step, shape.d, 0));
     } //$ if measure
-//$ source = kernels.layout == "rows" and "integers, " .. integers.pitch or "integers"
+//$ source = in_rows and "integers, " .. integers.pitch or "integers"
+//$ if in_rows then
+    factors.units = units;
+    factors.starts = starts; //$ if integers.starts
+//$ end
 //$ else
 //$ source = "x, " .. from_step
 //$ end
 //$ for _, p in ipairs(products) do
 //$ local y_step, before = kernels.projection.y_step, unpacked and "unpacked, " or ""
-//$ if integers then before = sum("weights->" .. weights_of .. "_scales", p.scale_at)
+//$ if in_rows then
+    factors.scales = $(sum("weights->" .. weights_of .. "_scales", p.scale_at));
+//$     before = "&factors, "
+//$ elseif integers then before = sum("weights->" .. weights_of .. "_scales", p.scale_at)
 //$     .. (p.count > 1 and not blocks_argument and " + block * " .. p.outputs or "") .. ", units, "
 //$     .. (integers.starts and "starts, " or "") end
 //$ if p.count > 1 and not blocks_argument then
