@@ -1,16 +1,14 @@
 //$ takes cache_type, place, head, count, element, more
-//$ -- The `count` elements, or words, of a head's key go to their tile: each element(i), where the condition `more` holds, if it is one.
+//$ -- The `count` elements, or words, of a head's key go to their tile: each element(i), where `more` holds, if given.
 //$ -- Where the first heads use the key of the token before, they go to the next position, too.
 //$ local tile_positions, shifted = names.constant("TILE_POSITIONS"), shape.shifted > 0
-//$ local at, from, last = shifted and (shape.ring and "slot" or "at") or place, "shifted_from", "shifted_end"
-//$ local length = shape.mixed and "positions" or names.constant("CACHE_POSITIONS")
+//$ local at, some = shifted and (shape.ring and "slot" or "at") or place, shifted and shape.shifted < shape.kv_heads
 //$ local tile = at .. " / " .. tile_positions .. " * " .. names.constant("KEY_TILE") .. " + " .. at .. " % " .. tile_positions
-//$ if shifted and shape.shifted < shape.kv_heads then
+//$ if some then
     const size_t from = head < $(shape.shifted) ? shifted_from : position, last = head < $(shape.shifted) ? shifted_end : position + 1;
-//$ from, last = "from", "last"
 //$ end
-    for (size_t at = $(from); at < $(last); ++at) { //$ if shifted
-    const size_t slot = at % $(length); //$ if shifted and shape.ring
+    for (size_t at = $(some and "from" or "shifted_from"); at < $(some and "last" or "shifted_end"); ++at) { //$ if shifted
+    const size_t slot = at % $(shape.mixed and "positions" or names.constant("CACHE_POSITIONS")); //$ if shifted and shape.ring
     $(shape.cache.storage) *key = head_keys + $(tile);
     if ($(more)) //$ if more
 //$ loop("i", 0, count, 1, function(i)
