@@ -1,4 +1,5 @@
 -- What the templates of training print: sums of gradients in tiles, strips of rows, and their names.
+local back = require "gen.families.lookup.print_back"
 local block_products = require "gen.families.lookup.print_block_products"
 local buffers = require "gen.families.lookup.print_buffers"
 local common = require "gen.families.lookup.print_common"
@@ -187,6 +188,7 @@ function print_training.files(p, v)
     for _, o in ipairs(outer) do
         o.name = string.format("outer_%dx%d", o.outputs, o.inputs)
     end
+    values.back = back(t.back, shape, t.tile)
     training_values.x_pitch = t.x_pitch
     add("training/project.c", t.names.project, tiles, values)
     return files
