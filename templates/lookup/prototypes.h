@@ -1,48 +1,35 @@
-//$ takes constants, variants, projection_parameters, makes_codes, norm, openmp
+//$ takes constants, variants, projection_parameters, work_text, makes_codes, norm, openmp
 $(include("templates/bundle/constants.h", { constants = constants }))
-//$ local function gather_prototype(name, more)
-void $(name)(const $(names.weights) *weights, const uint16_t *code, const float *score,
-    float *y, size_t tokens, $(more)void *scratch);
-//$ end
-//$ local function prototypes(kernels, load)
+//$ for _, v in ipairs(variants) do
+//$ for _, kernels in ipairs(v.stages) do
+//$ local lanes, first = kernels.layout == "lanes", kernels.gathers[1]
+
+/* $(v.isa.name), $(work_text(kernels, makes_codes, norm)). */
 //$ if makes_codes then
-//$ local hash_parameters = shape.score.scored and ", float *restrict score" or ""
-//$ if kernels.hash.bytes > 0 then hash_parameters = hash_parameters .. ", void *restrict vertices" end
-//$ if kernels.gathers[1].prefetch_first then hash_parameters = hash_parameters .. ", const " .. names.weights .. " *prefetch" end
-$(load) //$ if load
+void $(kernels.names.load)(const float *restrict x, size_t tokens, float *restrict loaded); //$ if lanes
+void $(kernels.names.load)(const float *restrict x, float *restrict normalised); //$ if norm and not lanes
 void $(kernels.names.projection)(const $(names.weights) *weights, const float *restrict x,
-    $(projection_parameters(kernels)), size_t $(kernels.layout == "rows" and "tokens" or "tiles"));
-//$ if not kernels.projection.tiled then
-void $(kernels.names.hash)(const float *restrict z, uint16_t *restrict code$(hash_parameters));
+    $(projection_parameters(kernels)), size_t $(lanes and "tiles" or "tokens"));
 //$ end
+//$ if makes_codes and not kernels.projection.tiled then
+//$ local score = shape.score.scored and ", float *restrict score" or ""
+//$ local vertices = kernels.hash.bytes > 0 and ", void *restrict vertices" or ""
+//$ local prefetch = first.prefetch_first and ", const " .. names.weights .. " *prefetch" or ""
+void $(kernels.names.hash)(const float *restrict z, uint16_t *restrict code$(score)$(vertices)$(prefetch));
 //$ end
 //$ for _, gather in ipairs(kernels.gathers) do
-//$     gather_prototype(gather.names.gather, "")
+void $(gather.names.gather)(const $(names.weights) *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens, void *scratch);
 //$ end
-//$ local columns = kernels.gathers[1].names.columns
-//$ if columns then gather_prototype(columns, "size_t first, size_t end, ") end
+//$ if first.names.columns then
+void $(first.names.columns)(const $(names.weights) *weights, const uint16_t *code, const float *score,
+    float *y, size_t tokens, size_t first, size_t end, void *scratch);
+//$ end
 //$ if makes_codes then
 void $(kernels.names.project)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch);
 //$ end
 void $(kernels.names.ffn)(const $(names.weights) *weights, const float *x, float *y, size_t tokens, void *scratch);
-//$ end
-//$ local all, gathered = "gather; all codes and scores; the whole layer", "gather, and the whole layer"
-//$ for _, v in ipairs(variants) do
-//$ for _, kernels in ipairs(v.stages) do
-//$ if kernels.layout == "lanes" then
-//$ local tiles = kernels.tiles == 1 and "it" or "up to " .. kernels.tiles .. " tiles"
-//$ local steps = "load one tile of " .. kernels.tile .. " tokens, project " .. tiles .. ", hash one, "
-
-/* $(v.isa.name), many tokens$(v.isa.lanes > 1 and " in the lanes" or ""): $(makes_codes and steps .. all or gathered). */
-//$ prototypes(kernels, "void " .. kernels.names.load .. "(const float *restrict x, size_t tokens, float *restrict loaded);")
-//$ else
-//$ local tokens = kernels.chunk == 1 and "one" or "up to " .. kernels.chunk
-//$ local steps = (norm and "normalise one, " or "") .. "project " .. tokens .. ", hash one, "
-
-/* $(v.isa.name), few tokens$(v.isa.lanes > 1 and ", features in the lanes" or ""): $(makes_codes and steps .. all or gathered). */
-//$ prototypes(kernels, norm and "void " .. kernels.names.load .. "(const float *restrict x, float *restrict normalised);")
-//$ end
 //$ end
 //$ if v.stages[1].layout == "lanes" then
 

@@ -36,6 +36,19 @@ function kernels.register_barriers(p)
     return false
 end
 
+-- What the kernels of `stage` are for and do, in words; norm: whether those for few tokens normalise them.
+function kernels.work_text(stage, makes_codes, norm)
+    local few, vectors = stage.layout == "rows", stage.isa.lanes > 1
+    local tokens = few and "few tokens" or "many tokens"
+    if vectors then tokens = tokens .. (few and ", features in the lanes" or " in the lanes") end
+    if not makes_codes then return tokens .. ": gather, and the whole layer" end
+    local before = few and (norm and "normalise one, " or "") or "load one tile of " .. stage.tile .. " tokens, "
+    local projected = few and (stage.chunk == 1 and "one" or "up to " .. stage.chunk)
+        or (stage.tiles == 1 and "it" or "up to " .. stage.tiles .. " tiles")
+    local behind = ", hash one, gather; all codes and scores; the whole layer"
+    return tokens .. ": " .. before .. "project " .. projected .. behind
+end
+
 -- The templates of the model's own files, and what they read beside the plan, in any arithmetic.
 function kernels.api(p)
     local integers = false
@@ -58,6 +71,7 @@ function kernels.api(p)
         prototypes = "templates/lookup/prototypes.h",
         constants = p.constants,
         projection_parameters = kernels.projection_parameters,
+        work_text = kernels.work_text,
         openmp = p.openmp or false,
         makes_codes = p.makes_codes,
         register_barriers = kernels.register_barriers(p),

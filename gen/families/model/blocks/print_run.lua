@@ -36,6 +36,7 @@ function print_run.prototypes(p)
                 makes_codes = part.plan.makes_codes,
                 norm = false,
                 projection_parameters = kernels.projection_parameters,
+                work_text = kernels.work_text,
             },
         }
     end
