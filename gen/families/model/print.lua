@@ -179,11 +179,29 @@ local function norms_of(p)
     return list
 end
 
+-- What prints a vector of what a first map, `part` of the plan, makes of `row`, a vector of the embedding's: that from
+-- place `at` on, `count` floats of it, nil: a whole one. by_units: whether rows are in units.
+local function mapped_row(isa, by_units)
+    return function(part, row, at, count)
+        local function load(base)
+            return count and isa.load_partial(base, at, count) or isa.load_unaligned(base, at)
+        end
+        local made, unit, place = row, part.name .. "_unit", part.positions and load(part.name .. "_places")
+        if by_units then
+            made = place and isa.fma(row, unit, place) or isa.mul(row, unit)
+        elseif place then
+            made = isa.add(row, place)
+        end
+        local bias = load("weights->bias_" .. part.name)
+        return part.normed and isa.fma(made, "factor", bias) or isa.add(made, bias)
+    end
+end
+
 -- What the kernel of the forward pass prints.
 local function forward_values(p, v, values)
     local scalar, isa = isa_list.get "scalar", v.isa
     values.load_weights = not p.rows_type.groups and print_product.loader(isa, p.rows_type)
-    values.rows_type = p.rows_type
+    values.rows_type, values.mapped_row = p.rows_type, mapped_row(isa, p.rows_type.scaled or p.embedding.scale ~= 1)
     values.tile = layout.keys
     values.load_some_weights = function(base, at, count)
         if p.rows_type.plain then return isa.load_partial(base, at, count) end
