@@ -51,18 +51,38 @@ local function lists_of(isa)
     }
 end
 
+-- Which rows a hash finds, in words.
+local function rows_text(shape)
+    local bits = ": bit j%s is z > 0, the first bit the most significant"
+    if shape.neighbours == 1 then return "row of each table" .. bits:format "" end
+    if shape.neighbours == shape.rows then return "all rows of each table, in order" end
+    return "the " .. shape.neighbours .. " best rows of each table" .. bits:format " of the first"
+end
+
 -- Adds to `values` what the template of the hash of stage `v` reads beside what kernels have in common.
 return function(p, v, values)
-    local shape, lanes = p.shape, v.isa.lanes
-    values.used, values.transposes = steps.used, steps.transposes(shape.tau, lanes)
+    local shape, lanes, by_tile, hash = p.shape, v.isa.lanes, v.layout == "lanes", v.hash
+    -- What is transposed of a table's bits: { at, columns }.
+    values.used, values.transposed = steps.used, {}
+    local bits = not by_tile and lanes > 1 and shape.tau or 0
+    for at = 0, bits - 1, lanes do
+        table.insert(values.transposed, { at = at, columns = math.min(lanes, bits - at) })
+    end
     values.list = lists_of(v.isa)
     values.step = v.layout == "rows" and lanes or v.tile
     add_texts(values, shape, lanes)
     values.bits_floats = shape.tau * lanes
     values.aligned_floats = not v.isa.any_alignment and values.bits_floats + blob.align // 4
-    values.rows_text = shape.neighbours == shape.rows and "all rows of each table, in order"
-        or "the "
-            .. shape.neighbours
-            .. " best rows of each table: bit j of the first is z > 0, the first bit the most significant"
+    values.rows_text = rows_text(shape)
+    local section = ' (LookupFFN, section "Put it together")'
+    if by_tile then
+        values.of_text = "tile of " .. v.tile .. " tokens" .. section
+    else
+        local how = lanes > 1 and ", " .. lanes .. " tables side by side" or ", table by table"
+        values.of_text = "token" .. section .. how
+    end
+    -- Those of the lists of vertices.
+    local lists, floats = hash.list_count, hash.spread and hash.count * lanes
+    values.lists_floats = floats and (lists > 1 and lists .. " * " .. floats or lists * floats) or false
     values.prefetch_parameter = values.prefetch_first and ", const " .. p.names.weights .. " *prefetch" or ""
 end
