@@ -1,26 +1,20 @@
-//$ takes isa, lanes, helper, panel, output, has, float, float_sums, calls
-//$ local takes = ""
-//$ for _, name in ipairs(calls.output_buffers) do
-//$     takes = takes .. (name == "rounded" and ", uint32_t *" or ", float *") .. calls.buffer_name(name)
-//$ end
+//$ takes isa, lanes, helper, panel, output, float, float_sums, calls, maps, output_parameters
 //$ local source, step, width = "x", output.width, output.width
 
 /* From rows of the last block$(output.pool and ", pooled," or "") to results: x[rows][$(output.width)] is
    $(output.norm and not output.pool and "normalised in place" or "read"), y[rows][$(output.out)] written. */
 static void $(helper)_output(const $(names.weights) *weights,
-    $(output.norm and not output.pool and "" or "const ")float *x, size_t rows, float *y$(takes))
+    $(output.norm and not output.pool and "" or "const ")float *x, size_t rows, float *y$(output_parameters))
 {
 //$ local uses_weights = output.norm and not output.pool or output.dense or output.head
     (void) weights; //$ if not uses_weights
 //$ if output.norm and not output.pool then
-    $(calls.norm(output.norm, "output_norm", "x", output.width, "x", output.width, "rows", output.width))
+//$ local norm = calls.norms.output
+    $(norm.name)(x, $(output.width), $(norm.weights), x, $(output.width), rows);
 //$ end
-//$ local unpacked = has("weights") and "rows > 1 ? unpacked : NULL" or "NULL"
 //$ if output.dense then
 //$ local dense = output.dense
-//$ lines(calls.round(dense, "x", output.width, "rounded", "rows"))
-//$ local inputs, inputs_step = calls.inputs(dense, "x", output.width, "rounded")
-    $(calls.product(calls.word(dense), inputs, inputs_step, "features", dense.pitch, "rows", unpacked))
+$(include("templates/model/map_rows.c", { of = maps.dense, rows = "rows" }))
 //$ if dense.activation then
     for (size_t i = 0; i < rows * $(dense.pitch); $(advance("i", lanes))) {
         const $(isa.vector) value = $(isa.load_unaligned("features", "i"));
@@ -28,18 +22,16 @@ static void $(helper)_output(const $(names.weights) *weights,
     }
 //$ end
 //$ if dense.norm then
-    $(calls.norm(dense.norm, "dense_norm", "features", dense.pitch, "features", dense.pitch, "rows", dense.outputs))
+//$ local norm = calls.norms.dense
+    $(norm.name)(features, $(dense.pitch), $(norm.weights), features, $(dense.pitch), rows);
 //$ end
 //$ source, step, width = "features", dense.pitch, dense.outputs
 //$ end
 //$ if output.head then
 //$ local head = output.head
 //$ local panels, rest = head.outputs // panel, head.outputs % panel
-//$ lines(calls.round(head, source, step, "rounded", "rows"))
-//$ source, step = calls.inputs(head, source, step, "rounded")
-    $(calls.product(calls.word(head), source, step, "y", head.outputs, "rows", unpacked)) //$ if panels > 0
+$(include("templates/model/map_rows.c", { of = maps.head, rows = "rows" }))
 //$ if rest > 0 then
-    $(calls.product("rest_of_" .. calls.word(head), source, step, "rest", panel, "rows", unpacked))
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
     for (size_t row = 0; row < rows; ++row)
         for (size_t i = 0; i < $(rest); ++i)

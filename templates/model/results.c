@@ -1,23 +1,20 @@
-//$ takes helper, lanes, isa, output, has, place, threads, sums_tokens, calls
+//$ takes helper, lanes, isa, output, threads, sums_tokens, calls, maps, buffers
+//$ takes output_arguments, memory_parameters, memory_arguments
 //$ local macro = names.macro
-//$ local output_arguments = ""
-//$ for _, name in ipairs(calls.output_buffers) do output_arguments = output_arguments .. ", " .. calls.buffer_name(name) end
 //$ local const = output.norm and not output.pool and "" or "const "
 //$ local takes_rows = "const " .. names.weights .. " *weights, " .. const .. "float *x, "
 //$ takes_rows = takes_rows .. (output.pool and "const size_t *offsets, " or "")
-//$ local takes_memory = (calls.uses_memory and ", unsigned char *memory" or "") .. (calls.asks_alone and ", int alone" or "")
 
 //$ local of_x = output.sums and "sums" or output.pool and "tokens"
 //$ of_x = of_x and "x has the " .. of_x .. " of sequences 0 …" or "x[rows][" .. output.width .. "]"
 /* Results of rows number `from` to `end`, $(macro("RESULTS")) at a time: $(of_x),
    y[rows][$(output.out)].$(const == "" and " Rows of x are normalised in place." or "") */
-static void $(helper)_results($(takes_rows)size_t from, size_t end, float *y$(takes_memory))
+static void $(helper)_results($(takes_rows)size_t from, size_t end, float *y$(memory_parameters))
 {
-//$ local used = { "pooled", "mapped_means", "means_weights", "means_rounded", "features", "rest", "weights", "rounded" }
-//$ lines(calls.buffers(used))
+    $(buffer.type)$(buffer.name) = ($(buffer.type)) (void *) ($(buffer.place)); //$ for _, buffer in ipairs(buffers.last)
 //$ local sums = output.sums
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */ //$ if sums and not sums.map
-//$ if calls.uses_memory then
+//$ if buffers.last[1] then
 
 //$ end
     for (size_t row = from, next; row < end; row = next) {
@@ -32,11 +29,7 @@ static void $(helper)_results($(takes_rows)size_t from, size_t end, float *y$(ta
         }
 //$ if sums.map then
         /* what the last block's last map makes of means is the mean of what it would make of all tokens */
-//$ local map, hidden = sums.map, "pooled + " .. sums.hidden
-//$ local unpacked = has("means_weights") and "next - row > 1 ? means_weights : NULL" or "NULL"
-//$ lines(calls.round(map, hidden, sums.pitch, "means_rounded", "next - row"))
-//$ local inputs, inputs_step = calls.inputs(map, hidden, sums.pitch, "means_rounded")
-        $(calls.product(calls.word(map), inputs, inputs_step, "mapped_means", map.pitch, "next - row", unpacked))
+$(include("templates/model/map_rows.c", { of = maps.means, rows = "next - row", calls = calls }))
 //$ end
         for (size_t own = row; own < next; ++own) {
 //$ local mapped = sums.map and ", *mapped = mapped_means + (own - row) * " .. sums.map.pitch or ""
@@ -69,7 +62,7 @@ static void $(helper)_results($(takes_rows)size_t from, size_t end, float *y$(ta
 //$ if threads then
 
 /* The same for all rows, which threads share. */
-static void $(helper)_all_results($(takes_rows)size_t rows, float *y$(takes_memory))
+static void $(helper)_all_results($(takes_rows)size_t rows, float *y$(memory_parameters))
 {
 #ifdef $(macro("OPENMP"))
 //$ local function range_at(n)
@@ -79,9 +72,9 @@ static void $(helper)_all_results($(takes_rows)size_t rows, float *y$(takes_memo
 #pragma omp parallel for num_threads((int) ranges) schedule(static, 1)
     for (size_t range = 0; range < ranges; ++range)
         $(helper)_results($(gives_rows)$(range_at("range")), $(range_at("range + 1")),
-            y$(calls.memory("memory + range * " .. macro("THREAD_SCRATCH_BYTES"))));
+            y$(memory_arguments("memory + range * " .. macro("THREAD_SCRATCH_BYTES"))));
 #else
-    $(helper)_results($(gives_rows)0, rows, y$(calls.memory("memory")));
+    $(helper)_results($(gives_rows)0, rows, y$(memory_arguments("memory")));
 #endif
 }
 //$ end

@@ -1,10 +1,7 @@
 -- What the templates of models print: from the plan's numbers to the names, lists and words that a template loops over.
 local cost = require "gen.plan.cost"
-local isa_list = require "gen.isa.list"
 local layout = require "gen.families.model.blocks.layout"
-local expression = require "gen.isa.expression"
-local literal = require "gen.print.literal"
-local print_product = require "gen.families.model.blocks.print_product"
+local print_forward = require "gen.families.model.print_forward"
 local print_run = require "gen.families.model.blocks.print_run"
 local rules = require "gen.families.model.model"
 local structs = require "gen.families.model.blocks.structs"
@@ -133,127 +130,6 @@ function print.api(p)
     return values
 end
 
--- What a map is called in names, one of a run of blocks, too.
-local function word_of(map) return (map.name:gsub("%.", "_")) end
-
--- The products of the forward pass: { map, first: the number of the first panel, panels, name }; of the head, whose
--- rows are results, one for the panels that are full and one for the rest.
-local function products_of(p)
-    local list, panel = {}, layout.panel
-    local function add(map, first, panels, prefix)
-        if panels == 0 then return end
-        list[#list + 1] = { map = map, first = first, panels = panels, name = prefix .. word_of(map) }
-    end
-    local sums, head = p.output.sums, p.output.head
-    for _, map in ipairs { p.embedding.map or false, sums and sums.map or false, p.output.dense or false } do
-        if map then add(map, 0, map.panels, "") end
-    end
-    if head then
-        add(head, 0, head.outputs // panel, "")
-        if head.outputs % panel > 0 then add(head, head.outputs // panel, 1, "rest_of_") end
-    end
-    return list
-end
-
--- The functions that norm rows before and behind the blocks: { key: what they do, given: what templates/math/norm.c
--- takes }.
-local function norms_of(p)
-    local list, known, taken, output = {}, {}, {}, p.output
-    local function add(norm, width, factors)
-        local name = factors and "factors" or norm.kind .. "_" .. width
-        local eps = literal.float(norm.eps)
-        local key = name .. " " .. eps
-        if known[key] then return end
-        known[key] = true
-        if taken[name] then name = name .. "_too" end
-        taken[name] = true
-        local given = { name = name, layernorm = norm.kind == "layernorm", factors = factors, width = width }
-        given.eps, given.gains = eps, true
-        list[#list + 1] = { key = key, given = given }
-    end
-    local projected = p.embedding.projected
-    if p.embedding.norm then add(p.embedding.norm, p.embedding.width, false) end
-    if output.norm then add(output.norm, output.width, false) end
-    if output.dense and output.dense.norm then add(output.dense.norm, output.dense.outputs, false) end
-    if projected and projected.norm then add(projected.norm, p.embedding.width, true) end
-    return list
-end
-
--- What prints a vector of what a first map, `part` of the plan, makes of `row`, a vector of the embedding's: that from
--- place `at` on, `count` floats of it, nil: a whole one. by_units: whether rows are in units.
-local function mapped_row(isa, by_units)
-    return function(part, row, at, count)
-        local function load(base)
-            return count and isa.load_partial(base, at, count) or isa.load_unaligned(base, at)
-        end
-        local made, unit, place = row, part.name .. "_unit", part.positions and load(part.name .. "_places")
-        if by_units then
-            made = place and isa.fma(row, unit, place) or isa.mul(row, unit)
-        elseif place then
-            made = isa.add(row, place)
-        end
-        local bias = load("weights->bias_" .. part.name)
-        return part.normed and isa.fma(made, "factor", bias) or isa.add(made, bias)
-    end
-end
-
--- What the kernel of the forward pass prints.
-local function forward_values(p, v, values)
-    local scalar, isa = isa_list.get "scalar", v.isa
-    values.load_weights = not p.rows_type.groups and print_product.loader(isa, p.rows_type)
-    values.rows_type, values.mapped_row = p.rows_type, mapped_row(isa, p.rows_type.scaled or p.embedding.scale ~= 1)
-    values.tile = layout.keys
-    values.load_some_weights = function(base, at, count)
-        if p.rows_type.plain then return isa.load_partial(base, at, count) end
-        return isa["load_partial_" .. p.rows_type.name](expression.sum(base, at), count)
-    end
-    -- One element as a float, in C that all sets have.
-    values.element = function(base, at)
-        if p.rounded and p.rounded.integers then
-            return "(float) ((int) " .. scalar.load(base, at) .. " - " .. p.rounded.offset .. ")"
-        end
-        if p.type.plain then return scalar.load(base, at) end
-        return scalar["load_" .. p.type.name](expression.sum(base, at))
-    end
-    values.load_scale = function(base, at) return scalar.load_f16(expression.sum(base, at)) end
-    local of = p.embedding
-    values.groups = of.type.groups and print_product.groups(of.type, isa, of.panel) or false
-    local inputs, seen = {}, {}
-    local o = p.output
-    local of_means = o.sums and o.sums.map
-    for _, map in ipairs { p.embedding.map or false, of_means or false, o.dense or false, o.head or false } do
-        if p.rounded and map and not seen[map.inputs] then
-            inputs[#inputs + 1], seen[map.inputs] = map.inputs, true
-        end
-    end
-    values.rounded_step = function(map) return layout.rounded_pitch(map.inputs, p.rounded) end
-    print_run.rounding_values(isa, p.rounded, inputs, values)
-    values.float_sums, values.threads = p.float_sums, p.threads
-    values.norms, values.products, values.word_of = norms_of(p), products_of(p), word_of
-    values.plan, values.embedding, values.output, values.segments = p, p.embedding, p.output, p.segments
-    values.float = literal.float
-    -- Where a buffer lies: `alone` is the condition of a token alone.
-    values.place = function(name)
-        local many, step = p.memory.by_name[name], p.step_memory and p.step_memory.by_name[name]
-        local at = p.names.macro(name:upper() .. "_AT")
-        if step and step.at ~= many.at then
-            at = "(alone ? " .. p.names.macro("STEP_" .. name:upper() .. "_AT") .. " : " .. at .. ")"
-            return "memory + " .. at
-        end
-        return many.at == 0 and "memory" or "memory + " .. at
-    end
-    values.has = function(name)
-        local converted = name:find "weights$" -- which not all instruction sets need
-        return p.memory.by_name[name] ~= nil and (v.product.unpacks or not converted)
-    end
-    values.depends = false
-    for _, buffer in ipairs(p.step_memory and p.step_memory.buffers or {}) do
-        values.depends = values.depends or buffer.at ~= p.memory.by_name[buffer.name].at
-    end
-    values.sums_tokens = p.segments[#p.segments].plan.variants[v.number].sums_tokens
-    values.run_of = function(segment) return segment.plan.variants[v.number].names.blocks end
-end
-
 -- The kernel files of variant `v` of plan `p`: { {template, symbol, plan, values} }.
 function print.files(p, v)
     local files = {}
@@ -264,7 +140,7 @@ function print.files(p, v)
     end
     if p.embedding then
         local template, symbol = "templates/model/forward.c", v.names.forward
-        files[#files + 1] = print_run.file(p, v, template, symbol, "forward", forward_values)
+        files[#files + 1] = print_run.file(p, v, template, symbol, "forward", print_forward)
     end
     return files
 end
