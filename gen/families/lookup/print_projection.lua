@@ -208,6 +208,10 @@ return function(p, v, values)
         values.weights_of = shape.of and "dense_projection" or "projection"
         values.rounded_rows, values.measured_rows = values.block_rows, values.block_rows
     end
+    values.bypassed = {} -- groups of repeats whose outputs get residual and bias behind all butterflies
+    for _, group in ipairs(values.groups) do
+        if not group.finished then table.insert(values.bypassed, group) end
+    end
     if v.layout == "rows" and p.projection.word.offset then add_round_runs(p, v, values) end
     block_products[v.layout](p, v, products, values)
 end
