@@ -19,6 +19,7 @@ local promise = require "gen.emit.promise"
 local render = require "gen.emit.render"
 local single_file = require "gen.emit.single_file"
 local sizes = require "gen.families.sizes"
+local twins = require "gen.print.twins"
 
 local emit = {}
 
@@ -272,6 +273,7 @@ function emit.sources(p, more, form)
     else
         local text = finish_one(p, runtime, render.text(runtime, values))
         table.insert(c.files, 2, { name = p.names.runtime, text = text })
+        if form ~= "apart" then twins.joined(c.files, more == emit.open) end
     end
     return c.files
 end

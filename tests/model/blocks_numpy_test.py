@@ -155,7 +155,7 @@ def check_tables_deliver():
             text = file.read()
         body = text[text.index("static void m_blocks_block("):text.index("void m_blocks__scalar(")]
         calls = [name for name in re.findall(r"\b(m_\w+)\(", body)[1:] if not re.search("_(at|span)$", name)]
-        expected = ["m_blocks_append", "m_blocks_attend", *["m_product_f32__scalar"] * len(letters), "m_lookup_ffn__scalar", "m_last_ffn__scalar"]
+        expected = ["m_blocks_append", "m_blocks_attend", *["m_blocks_multiply_p"] * len(letters), "m_blocks_look_up"]
         check(calls == expected, f"eliminate {eliminate}: calls {calls}")
         product = "/* From templates/model/blocks/product.c. */" in text
         check(product == bool(letters), f"eliminate {eliminate}: there is {'a' if product else 'no'} product")

@@ -7,7 +7,7 @@ rules.say = {
     idle = "no loop has one turn, nothing is multiplied or divided by 1, and 0 is added to nothing",
     offset = "a place or pitch of " .. rules.digits .. " digits or more has a name",
     parameters = "a function has at most " .. rules.most_parameters .. " parameters",
-    twice = "a file has each function once, whatever the name of the run of blocks that calls it",
+    twice = "a file has each function once, whatever its name",
 }
 
 -- ## Reading C
@@ -96,17 +96,12 @@ function rules.list.parameters(file, report)
     end
 end
 
--- `text` without the name of a run of blocks, and with single blanks.
-local function normalised(text)
-    return (text:gsub("_blocks_%d+", "_blocks"):gsub("_BLOCKS_%d+", "_BLOCKS"):gsub("%s+", " "))
-end
-
 -- Functions of two files may be alike: they are static in both.
 function rules.list.twice(file, report)
     local bodies = {}
     for _, one in ipairs(file.functions) do
         if one.body then
-            local body = normalised(one.list .. one.body)
+            local body = (one.list .. one.body):gsub("%s+", " "):gsub("[%u_][%u%d_]*_BLOCKS_%d+_[%u%d_]+", file.numbers)
             local first = bodies[body]
             if first then report(one.place, "is " .. first, one.name) end
             bodies[body] = first or one.name

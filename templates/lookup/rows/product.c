@@ -52,7 +52,8 @@ $(include("templates/lookup/rows/" .. (integers and "integer_sums.c" or "sums.c"
 /* $(block.counted and "Blocks side by side" or "One block") for all tokens; steps are
    $(several) from token to token. */
 static void $(name)(const $(integers and word.storage or "float") *restrict x, size_t x_step, const $(word.storage) *restrict w,
-    $(integers and "const " .. helper .. "_factors *factors, " or "")float *restrict y, size_t y_step, size_t tokens$(block.counted and ", size_t blocks" or ""))
+    $(integers and "const " .. helper .. "_factors *factors, " or "")float *restrict y, size_t y_step,
+    size_t tokens$(block.counted and ", size_t blocks" or ""))
 {
 //$ if integers then
     const float *scales = factors->scales, *units = factors->units;

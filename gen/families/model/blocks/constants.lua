@@ -39,8 +39,7 @@ local function list_of(p, buffers)
     local list, pitches, shape = {}, {}, p.shape
     local d_pitch = layout.pitch(shape.d)
     local prefix, title = p.names.prefix, nil
-    local run = prefix ~= "" and " of " .. prefix:sub(1, -2):lower() or ""
-    local function open(what, more) title = what .. run .. (more or "") .. "." end
+    local function open(what, more) title = what .. (more or "") .. "." end
     local function add(name, value, doc)
         list[#list + 1] = { name = prefix .. name, value = value, doc = doc, title = title }
     end

@@ -203,11 +203,12 @@ function structs.matrix(p)
     }
 end
 
--- The widths of rows that steps copy, each once, and whether they add rows up.
+-- What steps do: the widths of rows that they copy, each once, whether they add rows up, and whether they look up.
 local function row_steps_of(p)
-    local copied, seen, adds = {}, {}, false
+    local copied, seen, adds, looks_up = {}, {}, false, false
     for _, list in ipairs { p.before, p.after } do
         for _, step in ipairs(list) do
+            looks_up = looks_up or step.op == "lookup"
             local copies = step.op == "copy" or step.op == "output" and step.from
             local width = step.op == "copy" and step.width or p.shape.d
             adds = adds or step.op == "add" or step.op == "output" and not step.from
@@ -216,7 +217,7 @@ local function row_steps_of(p)
             end
         end
     end
-    return copied, adds
+    return copied, adds, looks_up
 end
 
 -- All of them, and what fills them:
@@ -225,13 +226,13 @@ end
 --                 lookups: { count, places }
 --   cache, buffers, attention, call   fields; at: where a part of the cache lies; item: a buffer in scratch
 --   of_layer      names of fields of a layer that attention has, too
---   lookup        the struct of the weights of a LookupFFN; false: blocks have none
+--   lookup        the struct of the weights of a LookupFFN; false: no step looks up
 --   rows          q, k, v and y of attention, as rows_of has them
 --   matrix        the struct of its linear maps
 --   converts      whether weights are converted to floats
 --   copied, adds  widths of rows that steps copy, and whether they add some up
 function structs.of(p)
-    local copied, adds = row_steps_of(p)
+    local copied, adds, looks_up = row_steps_of(p)
     local layer = layer_of(p)
     return {
         layer = layer,
@@ -239,7 +240,7 @@ function structs.of(p)
         buffers = buffers_of(p),
         attention = attention_of(p, layer),
         of_layer = of_layer(p.shape),
-        lookup = p.parts[1] and p.parts[1].plan.names.weights or false,
+        lookup = looks_up and p.parts[1].plan.names.weights or false,
         rows = rows_of(p),
         call = call_of(p),
         matrix = structs.matrix(p).name,
