@@ -1,4 +1,4 @@
-//$ takes type, panel, prologue, v, symbol, helper, plan, embedding, output, segments, norms, products, word_of
+//$ takes type, prologue, v, symbol, helper, plan, embedding, output, segments, norms, products, word_of
 //$ takes rounded, rounded_rows, rounded_step, float, place, has, depends, run_of, tile, float_sums, threads
 //$ local macro = names.macro
 //$ local projected = embedding.projected
@@ -66,10 +66,10 @@
 //$ function calls.memory(of) return (calls.uses_memory and ", " .. of or "") .. (calls.asks_alone and ", alone" or "") end
 //$ for _, one in ipairs(products) do
 //$ local map, first = one.map, one.first
-//$ local function from(field, step) return sum("weights->" .. field, first > 0 and first * step or 0) end
-//$ local fields = { { name = "weights", value = from(map.name, map.panel_step) } }
-//$ if type.scaled then fields[2] = { name = "scales", value = from(map.name .. "_scales", panel) } end
-//$ fields[#fields + 1] = { name = "bias", value = from(map.bias, panel) }
+//$ local function from(field, place) return sum("weights->" .. field, first > 0 and macro(place) or 0) end
+//$ local fields = { { name = "weights", value = from(map.name, "HEAD_REST_WEIGHTS") } }
+//$ if type.scaled then fields[2] = { name = "scales", value = from(map.name .. "_scales", "HEAD_REST") } end
+//$ fields[#fields + 1] = { name = "bias", value = from(map.bias, "HEAD_REST") }
 //$ fields[#fields + 1] = { name = "inputs", value = map.inputs }
 //$ fields[#fields + 1] = { name = "panels", value = one.panels }
 //$ local what = first > 0 and "panels of " .. map.name .. " from number " .. first .. " on" or map.name
