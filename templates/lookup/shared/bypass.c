@@ -5,10 +5,10 @@
     for (size_t $(item) = 0; $(item) < $(item)s; ++$(item)) {
 //$ for _, group in ipairs(groups) do
 //$ if not group.finished then
-//$ local z_at = sum("z", group.z_at) .. " + " .. item .. " * " .. of_tile(z_rows * tile)
+//$ local z_at = sum("z", of_tile(group.z_at)) .. " + " .. item .. " * " .. of_tile(z_rows * tile)
 //$ local bias_at = sum("weights->projection_bias", group.row0)
 //$ if group.count > 1 then
-//$     z_at = z_at .. " + repeat * " .. period * tile
+//$     z_at = z_at .. " + repeat * " .. of_tile(period * tile)
 //$     bias_at = bias_at .. " + repeat * " .. period
         for (size_t repeat = 0; repeat < $(group.count); ++repeat) {
 //$ end
