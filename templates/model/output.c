@@ -39,11 +39,12 @@ static void $(helper)_output(const $(names.weights) *weights,
 //$ source, step = calls.inputs(head, source, step, "rounded")
     $(calls.product(calls.word(head), source, step, "y", head.outputs, "rows", unpacked)) //$ if panels > 0
 //$ if rest > 0 then
+//$ local before = panels > 0 and names.macro("HEAD_REST") or 0
     $(calls.product("rest_of_" .. calls.word(head), source, step, "rest", panel, "rows", unpacked))
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
     for (size_t row = 0; row < rows; ++row)
         for (size_t i = 0; i < $(rest); ++i)
-            y[$(sum(times("row", names.macro("D_OUT")), panels > 0 and names.macro("HEAD_REST") or 0, "i"))] = one * rest[row * $(panel) + i];
+            y[$(sum(times("row", names.macro("D_OUT")), before, "i"))] = one * rest[row * $(panel) + i];
 //$ end
 //$ if output.soft_cap then
 //$ local whole_vectors, some = head.outputs // lanes * lanes, head.outputs % lanes

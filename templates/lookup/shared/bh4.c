@@ -63,7 +63,9 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
     for (size_t tile = 0; tile < tiles; ++tile) {
 //$ for _, p in ipairs(stage.products) do
 //$ local x = of_block(p, source, of_tile(p.x_at), of_tile(p.x_block)) .. " + tile * " .. of_tile(stage.x_step)
-//$ local function of_fold(base, name) return rounded(p, base, name) .. (p.folds > 1 and " + fold * " .. of_tile(p.rounded[name].fold) or "") end
+//$ local function of_fold(base, name)
+//$     return rounded(p, base, name) .. (p.folds > 1 and " + fold * " .. of_tile(p.rounded[name].fold) or "")
+//$ end
 //$ local to_units = of_fold("units", "units")
         for (size_t block = 0; block < $(p.count); ++block)$(p.folds == 1 and " {" or "") //$ if p.count > 1
 //$ if p.folds > 1 then
@@ -93,7 +95,8 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
                 $(of_block(p, "w", sum(words_at(p, stage), part.at), block_words(p))) + row * $(block.depth), $(panel),
                 $(of_block(p, "scales", p.scale_at + part.at, p.outputs)) + row,
                 $(rounded(p, "units", "units")), $(rounded(p, "starts", "starts")),
-                $(of_block(p, target, of_tile(p.y_at + part.at * tile), of_tile(p.y_block))) + row * $(tile) + tile * $(of_tile(stage.y_step)));
+                $(of_block(p, target, of_tile(p.y_at + part.at * tile), of_tile(p.y_block))) + row * $(tile)
+                + tile * $(of_tile(stage.y_step)));
 //$ end
         } //$ if p.count > 1 and #block.full > 1
 //$ end
@@ -138,7 +141,8 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$         x, x_step = sum("integers", p.integers_at), integers.pitch
 //$     end
 //$ end
-    $(helper)_$(p.name)($(x)$(rounded and "" or ", " .. x_step), $(sum("w", words_at(p, stage)))$(looped and " + block * " .. block_words(p) or ""),
+    $(helper)_$(p.name)($(x)$(rounded and "" or ", " .. x_step),
+        $(sum("w", words_at(p, stage)))$(looped and " + block * " .. block_words(p) or ""),
         $(before)$(block(target, p.y_at, p.y_block)), $(stage.y_step), $(item)s$(blocks_argument and blocks_argument(p) or ""));
 } //$ if looped and rounded
 //$ end

@@ -1,4 +1,5 @@
-//$ takes prologue, of_tile, symbol, helper, kernels, tile, in_scratch, training, projection_arguments, vertices_argument, hash, buffers, inverse_h
+//$ takes prologue, of_tile, symbol, helper, kernels, tile, in_scratch, training
+//$ takes projection_arguments, vertices_argument, hash, buffers, inverse_h
 //$ lines(prologue)
 
 /* The parameters as kernels of inference take them. */

@@ -65,9 +65,10 @@
             $(helper)_$(pass.name)($(from)); //$ for _, pass in ipairs(own.passes)
             $(helper)_turn($(inputs[stage]), $(own.rows), turned);
 //$ for _, o in ipairs(own.outer) do
+//$ local behind = o.at - (stage - 1) * shape.padded * shape.block
 //$ loop("block", 0, o.count, 1, function(block)
                 $(helper)_$(o.name)($(rows(from, o.y_row, block, o.y_stride)), $(sum("turned", o.x_row, times(block, o.x_stride))),
-                    $(sum("gradient", times(stage - 1, w_floats), o.at - (stage - 1) * shape.padded * shape.block, times(block, block_floats))));
+                    $(sum("gradient", times(stage - 1, w_floats), behind, times(block, block_floats))));
 //$ end, { braces = false })
 //$ end
 //$ for _, q in ipairs(own.products) do multiply(q, "backward", words_at(q, own, stage), from, q.x_row, to, q.y_row, q.y_stride) end
