@@ -200,13 +200,13 @@ static void roberta_small_butterfly_8x64(float *v)
 {
     for (size_t i = 0; i < 1024; i += 8) {
         const __m256 v0 = _mm256_load_ps(v + i);
-        const __m256 v1 = _mm256_load_ps(v + i + 1024);
-        const __m256 v2 = _mm256_load_ps(v + i + 2048);
-        const __m256 v3 = _mm256_load_ps(v + i + 3072);
-        const __m256 v4 = _mm256_load_ps(v + i + 4096);
-        const __m256 v5 = _mm256_load_ps(v + i + 5120);
-        const __m256 v6 = _mm256_load_ps(v + i + 6144);
-        const __m256 v7 = _mm256_load_ps(v + i + 7168);
+        const __m256 v1 = _mm256_load_ps(v + i + 64 * 16);
+        const __m256 v2 = _mm256_load_ps(v + i + 128 * 16);
+        const __m256 v3 = _mm256_load_ps(v + i + 192 * 16);
+        const __m256 v4 = _mm256_load_ps(v + i + 256 * 16);
+        const __m256 v5 = _mm256_load_ps(v + i + 320 * 16);
+        const __m256 v6 = _mm256_load_ps(v + i + 384 * 16);
+        const __m256 v7 = _mm256_load_ps(v + i + 448 * 16);
         const __m256 t0 = _mm256_add_ps(v0, v4);
         const __m256 t1 = _mm256_sub_ps(v0, v4);
         const __m256 t2 = _mm256_add_ps(v1, v5);
@@ -232,13 +232,13 @@ static void roberta_small_butterfly_8x64(float *v)
         const __m256 t22 = _mm256_add_ps(t13, t15);
         const __m256 t23 = _mm256_sub_ps(t13, t15);
         _mm256_store_ps(v + i, t16);
-        _mm256_store_ps(v + i + 1024, t17);
-        _mm256_store_ps(v + i + 2048, t18);
-        _mm256_store_ps(v + i + 3072, t19);
-        _mm256_store_ps(v + i + 4096, t20);
-        _mm256_store_ps(v + i + 5120, t21);
-        _mm256_store_ps(v + i + 6144, t22);
-        _mm256_store_ps(v + i + 7168, t23);
+        _mm256_store_ps(v + i + 64 * 16, t17);
+        _mm256_store_ps(v + i + 128 * 16, t18);
+        _mm256_store_ps(v + i + 192 * 16, t19);
+        _mm256_store_ps(v + i + 256 * 16, t20);
+        _mm256_store_ps(v + i + 320 * 16, t21);
+        _mm256_store_ps(v + i + 384 * 16, t22);
+        _mm256_store_ps(v + i + 448 * 16, t23);
     }
 }
 
@@ -247,13 +247,13 @@ ROBERTA_SMALL_INLINE void roberta_small_butterfly_8x64_residual512_vector(float 
     const float *restrict x, const float *restrict residual, const float *restrict bias, size_t row)
 {
     const __m256 v0 = _mm256_load_ps(v + i);
-    const __m256 v1 = _mm256_load_ps(v + i + 1024);
-    const __m256 v2 = _mm256_load_ps(v + i + 2048);
-    const __m256 v3 = _mm256_load_ps(v + i + 3072);
-    const __m256 v4 = _mm256_load_ps(v + i + 4096);
-    const __m256 v5 = _mm256_load_ps(v + i + 5120);
-    const __m256 v6 = _mm256_load_ps(v + i + 6144);
-    const __m256 v7 = _mm256_load_ps(v + i + 7168);
+    const __m256 v1 = _mm256_load_ps(v + i + 64 * 16);
+    const __m256 v2 = _mm256_load_ps(v + i + 128 * 16);
+    const __m256 v3 = _mm256_load_ps(v + i + 192 * 16);
+    const __m256 v4 = _mm256_load_ps(v + i + 256 * 16);
+    const __m256 v5 = _mm256_load_ps(v + i + 320 * 16);
+    const __m256 v6 = _mm256_load_ps(v + i + 384 * 16);
+    const __m256 v7 = _mm256_load_ps(v + i + 448 * 16);
     const __m256 t0 = _mm256_add_ps(v0, v4);
     const __m256 t1 = _mm256_sub_ps(v0, v4);
     const __m256 t2 = _mm256_add_ps(v1, v5);
@@ -281,26 +281,26 @@ ROBERTA_SMALL_INLINE void roberta_small_butterfly_8x64_residual512_vector(float 
     _mm256_store_ps(v + i,
         _mm256_fmadd_ps(_mm256_set1_ps(residual[row]), _mm256_load_ps(x + i),
             _mm256_add_ps(t16, _mm256_set1_ps(bias[row]))));
-    _mm256_store_ps(v + i + 1024,
-        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 64]), _mm256_load_ps(x + i + 1024),
+    _mm256_store_ps(v + i + 64 * 16,
+        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 64]), _mm256_load_ps(x + i + 64 * 16),
             _mm256_add_ps(t17, _mm256_set1_ps(bias[row + 64]))));
-    _mm256_store_ps(v + i + 2048,
-        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 128]), _mm256_load_ps(x + i + 2048),
+    _mm256_store_ps(v + i + 128 * 16,
+        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 128]), _mm256_load_ps(x + i + 128 * 16),
             _mm256_add_ps(t18, _mm256_set1_ps(bias[row + 128]))));
-    _mm256_store_ps(v + i + 3072,
-        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 192]), _mm256_load_ps(x + i + 3072),
+    _mm256_store_ps(v + i + 192 * 16,
+        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 192]), _mm256_load_ps(x + i + 192 * 16),
             _mm256_add_ps(t19, _mm256_set1_ps(bias[row + 192]))));
-    _mm256_store_ps(v + i + 4096,
-        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 256]), _mm256_load_ps(x + i + 4096),
+    _mm256_store_ps(v + i + 256 * 16,
+        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 256]), _mm256_load_ps(x + i + 256 * 16),
             _mm256_add_ps(t20, _mm256_set1_ps(bias[row + 256]))));
-    _mm256_store_ps(v + i + 5120,
-        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 320]), _mm256_load_ps(x + i + 5120),
+    _mm256_store_ps(v + i + 320 * 16,
+        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 320]), _mm256_load_ps(x + i + 320 * 16),
             _mm256_add_ps(t21, _mm256_set1_ps(bias[row + 320]))));
-    _mm256_store_ps(v + i + 6144,
-        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 384]), _mm256_load_ps(x + i + 6144),
+    _mm256_store_ps(v + i + 384 * 16,
+        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 384]), _mm256_load_ps(x + i + 384 * 16),
             _mm256_add_ps(t22, _mm256_set1_ps(bias[row + 384]))));
-    _mm256_store_ps(v + i + 7168,
-        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 448]), _mm256_load_ps(x + i + 7168),
+    _mm256_store_ps(v + i + 448 * 16,
+        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 448]), _mm256_load_ps(x + i + 448 * 16),
             _mm256_add_ps(t23, _mm256_set1_ps(bias[row + 448]))));
 }
 
@@ -329,32 +329,35 @@ void roberta_small_bh4_f32__avx2_t16_o4_m4(const roberta_small_weights *weights,
 {
     const float *w = weights->projection;
 
-    for (size_t repeat = 0; repeat < 2; ++repeat, w += 131072) {
-        float *y = z + repeat * 8192;
+    for (size_t repeat = 0; repeat < 2; ++repeat, w += ROBERTA_SMALL_REPEAT_WORDS) {
+        float *y = z + repeat * 512 * 16;
 
         /* stage 1: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(x + block * 1024, 8192, w + block * 4096, a + block * 1024, 8192, tiles);
+            roberta_small_block_64x64(x + block * 64 * 16, 8192, w + block * 64 * 64, a + block * 64 * 16, 8192, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_butterfly_8x64(a + tile * 8192);
+            roberta_small_butterfly_8x64(a + tile * 512 * 16);
 
         /* stage 2: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(a + block * 1024, 8192, w + 32768 + block * 4096, b + block * 1024, 8192, tiles);
+            roberta_small_block_64x64(a + block * 64 * 16, 8192, w + ROBERTA_SMALL_W2_AT + block * 64 * 64,
+                b + block * 64 * 16, 8192, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_butterfly_8x64(b + tile * 8192);
+            roberta_small_butterfly_8x64(b + tile * 512 * 16);
 
         /* stage 3: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(b + block * 1024, 8192, w + 65536 + block * 4096, a + block * 1024, 8192, tiles);
+            roberta_small_block_64x64(b + block * 64 * 16, 8192, w + ROBERTA_SMALL_W3_AT + block * 64 * 64,
+                a + block * 64 * 16, 8192, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_butterfly_8x64(a + tile * 8192);
+            roberta_small_butterfly_8x64(a + tile * 512 * 16);
 
         /* stage 4: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(a + block * 1024, 8192, w + 98304 + block * 4096, y + block * 1024, 16384, tiles);
+            roberta_small_block_64x64(a + block * 64 * 16, 8192, w + ROBERTA_SMALL_W4_AT + block * 64 * 64,
+                y + block * 64 * 16, 16384, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_butterfly_8x64_residual512(y + tile * 16384, x + tile * 8192, weights->residual,
+            roberta_small_butterfly_8x64_residual512(y + tile * 1024 * 16, x + tile * 512 * 16, weights->residual,
                 weights->projection_bias + repeat * 512);
     }
 }
@@ -963,7 +966,7 @@ void roberta_small_bh4_f32__avx2_few_v4_n2(const roberta_small_weights *weights,
 {
     const float *w = weights->projection;
 
-    for (size_t repeat = 0; repeat < 2; ++repeat, w += 131072) {
+    for (size_t repeat = 0; repeat < 2; ++repeat, w += ROBERTA_SMALL_REPEAT_WORDS) {
         float *y = z + repeat * 512;
 
         /* stage 1: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
@@ -972,17 +975,17 @@ void roberta_small_bh4_f32__avx2_few_v4_n2(const roberta_small_weights *weights,
             roberta_small_few_butterfly_8x64(a + token * 512);
 
         /* stage 2: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        roberta_small_few_block_64x64(a, 512, w + 32768, b, 512, tokens, 8);
+        roberta_small_few_block_64x64(a, 512, w + ROBERTA_SMALL_W2_AT, b, 512, tokens, 8);
         for (size_t token = 0; token < tokens; ++token)
             roberta_small_few_butterfly_8x64(b + token * 512);
 
         /* stage 3: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        roberta_small_few_block_64x64(b, 512, w + 65536, a, 512, tokens, 8);
+        roberta_small_few_block_64x64(b, 512, w + ROBERTA_SMALL_W3_AT, a, 512, tokens, 8);
         for (size_t token = 0; token < tokens; ++token)
             roberta_small_few_butterfly_8x64(a + token * 512);
 
         /* stage 4: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        roberta_small_few_block_64x64(a, 512, w + 98304, y, 1024, tokens, 8);
+        roberta_small_few_block_64x64(a, 512, w + ROBERTA_SMALL_W4_AT, y, 1024, tokens, 8);
         for (size_t token = 0; token < tokens; ++token)
             roberta_small_few_butterfly_8x64(y + token * 1024);
     }

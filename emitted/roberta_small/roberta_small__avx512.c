@@ -318,13 +318,13 @@ static void roberta_small_butterfly_8x64(float *v)
 {
     for (size_t i = 0; i < 4096; i += 16) {
         const __m512 v0 = _mm512_load_ps(v + i);
-        const __m512 v1 = _mm512_load_ps(v + i + 4096);
-        const __m512 v2 = _mm512_load_ps(v + i + 8192);
-        const __m512 v3 = _mm512_load_ps(v + i + 12288);
-        const __m512 v4 = _mm512_load_ps(v + i + 16384);
-        const __m512 v5 = _mm512_load_ps(v + i + 20480);
-        const __m512 v6 = _mm512_load_ps(v + i + 24576);
-        const __m512 v7 = _mm512_load_ps(v + i + 28672);
+        const __m512 v1 = _mm512_load_ps(v + i + 64 * 64);
+        const __m512 v2 = _mm512_load_ps(v + i + 128 * 64);
+        const __m512 v3 = _mm512_load_ps(v + i + 192 * 64);
+        const __m512 v4 = _mm512_load_ps(v + i + 256 * 64);
+        const __m512 v5 = _mm512_load_ps(v + i + 320 * 64);
+        const __m512 v6 = _mm512_load_ps(v + i + 384 * 64);
+        const __m512 v7 = _mm512_load_ps(v + i + 448 * 64);
         const __m512 t0 = _mm512_add_ps(v0, v4);
         const __m512 t1 = _mm512_sub_ps(v0, v4);
         const __m512 t2 = _mm512_add_ps(v1, v5);
@@ -350,13 +350,13 @@ static void roberta_small_butterfly_8x64(float *v)
         const __m512 t22 = _mm512_add_ps(t13, t15);
         const __m512 t23 = _mm512_sub_ps(t13, t15);
         _mm512_store_ps(v + i, t16);
-        _mm512_store_ps(v + i + 4096, t17);
-        _mm512_store_ps(v + i + 8192, t18);
-        _mm512_store_ps(v + i + 12288, t19);
-        _mm512_store_ps(v + i + 16384, t20);
-        _mm512_store_ps(v + i + 20480, t21);
-        _mm512_store_ps(v + i + 24576, t22);
-        _mm512_store_ps(v + i + 28672, t23);
+        _mm512_store_ps(v + i + 64 * 64, t17);
+        _mm512_store_ps(v + i + 128 * 64, t18);
+        _mm512_store_ps(v + i + 192 * 64, t19);
+        _mm512_store_ps(v + i + 256 * 64, t20);
+        _mm512_store_ps(v + i + 320 * 64, t21);
+        _mm512_store_ps(v + i + 384 * 64, t22);
+        _mm512_store_ps(v + i + 448 * 64, t23);
     }
 }
 
@@ -365,13 +365,13 @@ ROBERTA_SMALL_INLINE void roberta_small_butterfly_8x64_residual512_vector(float 
     const float *restrict x, const float *restrict residual, const float *restrict bias, size_t row)
 {
     const __m512 v0 = _mm512_load_ps(v + i);
-    const __m512 v1 = _mm512_load_ps(v + i + 4096);
-    const __m512 v2 = _mm512_load_ps(v + i + 8192);
-    const __m512 v3 = _mm512_load_ps(v + i + 12288);
-    const __m512 v4 = _mm512_load_ps(v + i + 16384);
-    const __m512 v5 = _mm512_load_ps(v + i + 20480);
-    const __m512 v6 = _mm512_load_ps(v + i + 24576);
-    const __m512 v7 = _mm512_load_ps(v + i + 28672);
+    const __m512 v1 = _mm512_load_ps(v + i + 64 * 64);
+    const __m512 v2 = _mm512_load_ps(v + i + 128 * 64);
+    const __m512 v3 = _mm512_load_ps(v + i + 192 * 64);
+    const __m512 v4 = _mm512_load_ps(v + i + 256 * 64);
+    const __m512 v5 = _mm512_load_ps(v + i + 320 * 64);
+    const __m512 v6 = _mm512_load_ps(v + i + 384 * 64);
+    const __m512 v7 = _mm512_load_ps(v + i + 448 * 64);
     const __m512 t0 = _mm512_add_ps(v0, v4);
     const __m512 t1 = _mm512_sub_ps(v0, v4);
     const __m512 t2 = _mm512_add_ps(v1, v5);
@@ -399,26 +399,26 @@ ROBERTA_SMALL_INLINE void roberta_small_butterfly_8x64_residual512_vector(float 
     _mm512_store_ps(v + i,
         _mm512_fmadd_ps(_mm512_set1_ps(residual[row]), _mm512_load_ps(x + i),
             _mm512_add_ps(t16, _mm512_set1_ps(bias[row]))));
-    _mm512_store_ps(v + i + 4096,
-        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 64]), _mm512_load_ps(x + i + 4096),
+    _mm512_store_ps(v + i + 64 * 64,
+        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 64]), _mm512_load_ps(x + i + 64 * 64),
             _mm512_add_ps(t17, _mm512_set1_ps(bias[row + 64]))));
-    _mm512_store_ps(v + i + 8192,
-        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 128]), _mm512_load_ps(x + i + 8192),
+    _mm512_store_ps(v + i + 128 * 64,
+        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 128]), _mm512_load_ps(x + i + 128 * 64),
             _mm512_add_ps(t18, _mm512_set1_ps(bias[row + 128]))));
-    _mm512_store_ps(v + i + 12288,
-        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 192]), _mm512_load_ps(x + i + 12288),
+    _mm512_store_ps(v + i + 192 * 64,
+        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 192]), _mm512_load_ps(x + i + 192 * 64),
             _mm512_add_ps(t19, _mm512_set1_ps(bias[row + 192]))));
-    _mm512_store_ps(v + i + 16384,
-        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 256]), _mm512_load_ps(x + i + 16384),
+    _mm512_store_ps(v + i + 256 * 64,
+        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 256]), _mm512_load_ps(x + i + 256 * 64),
             _mm512_add_ps(t20, _mm512_set1_ps(bias[row + 256]))));
-    _mm512_store_ps(v + i + 20480,
-        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 320]), _mm512_load_ps(x + i + 20480),
+    _mm512_store_ps(v + i + 320 * 64,
+        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 320]), _mm512_load_ps(x + i + 320 * 64),
             _mm512_add_ps(t21, _mm512_set1_ps(bias[row + 320]))));
-    _mm512_store_ps(v + i + 24576,
-        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 384]), _mm512_load_ps(x + i + 24576),
+    _mm512_store_ps(v + i + 384 * 64,
+        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 384]), _mm512_load_ps(x + i + 384 * 64),
             _mm512_add_ps(t22, _mm512_set1_ps(bias[row + 384]))));
-    _mm512_store_ps(v + i + 28672,
-        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 448]), _mm512_load_ps(x + i + 28672),
+    _mm512_store_ps(v + i + 448 * 64,
+        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 448]), _mm512_load_ps(x + i + 448 * 64),
             _mm512_add_ps(t23, _mm512_set1_ps(bias[row + 448]))));
 }
 
@@ -449,35 +449,36 @@ void roberta_small_bh4_f32__avx512_t64_o4_m1(const roberta_small_weights *weight
 {
     const float *w = weights->projection;
 
-    for (size_t repeat = 0; repeat < 2; ++repeat, w += 131072) {
-        float *y = z + repeat * 32768;
+    for (size_t repeat = 0; repeat < 2; ++repeat, w += ROBERTA_SMALL_REPEAT_WORDS) {
+        float *y = z + repeat * 512 * 64;
 
         /* stage 1: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(x + block * 4096, 32768, w + block * 4096, a + block * 4096, 32768, tiles);
+            roberta_small_block_64x64(x + block * 64 * 64, 32768, w + block * 64 * 64, a + block * 64 * 64, 32768,
+                tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_butterfly_8x64(a + tile * 32768);
+            roberta_small_butterfly_8x64(a + tile * 512 * 64);
 
         /* stage 2: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(a + block * 4096, 32768, w + 32768 + block * 4096, b + block * 4096, 32768,
-                tiles);
+            roberta_small_block_64x64(a + block * 64 * 64, 32768, w + ROBERTA_SMALL_W2_AT + block * 64 * 64,
+                b + block * 64 * 64, 32768, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_butterfly_8x64(b + tile * 32768);
+            roberta_small_butterfly_8x64(b + tile * 512 * 64);
 
         /* stage 3: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(b + block * 4096, 32768, w + 65536 + block * 4096, a + block * 4096, 32768,
-                tiles);
+            roberta_small_block_64x64(b + block * 64 * 64, 32768, w + ROBERTA_SMALL_W3_AT + block * 64 * 64,
+                a + block * 64 * 64, 32768, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_butterfly_8x64(a + tile * 32768);
+            roberta_small_butterfly_8x64(a + tile * 512 * 64);
 
         /* stage 4: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(a + block * 4096, 32768, w + 98304 + block * 4096, y + block * 4096, 65536,
-                tiles);
+            roberta_small_block_64x64(a + block * 64 * 64, 32768, w + ROBERTA_SMALL_W4_AT + block * 64 * 64,
+                y + block * 64 * 64, 65536, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_butterfly_8x64_residual512(y + tile * 65536, x + tile * 32768, weights->residual,
+            roberta_small_butterfly_8x64_residual512(y + tile * 1024 * 64, x + tile * 512 * 64, weights->residual,
                 weights->projection_bias + repeat * 512);
     }
 }
@@ -1084,7 +1085,7 @@ void roberta_small_bh4_f32__avx512_few_v4_n4(const roberta_small_weights *weight
 {
     const float *w = weights->projection;
 
-    for (size_t repeat = 0; repeat < 2; ++repeat, w += 131072) {
+    for (size_t repeat = 0; repeat < 2; ++repeat, w += ROBERTA_SMALL_REPEAT_WORDS) {
         float *y = z + repeat * 512;
 
         /* stage 1: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
@@ -1093,17 +1094,17 @@ void roberta_small_bh4_f32__avx512_few_v4_n4(const roberta_small_weights *weight
             roberta_small_few_butterfly_8x64(a + token * 512);
 
         /* stage 2: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        roberta_small_few_block_64x64(a, 512, w + 32768, b, 512, tokens, 8);
+        roberta_small_few_block_64x64(a, 512, w + ROBERTA_SMALL_W2_AT, b, 512, tokens, 8);
         for (size_t token = 0; token < tokens; ++token)
             roberta_small_few_butterfly_8x64(b + token * 512);
 
         /* stage 3: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        roberta_small_few_block_64x64(b, 512, w + 65536, a, 512, tokens, 8);
+        roberta_small_few_block_64x64(b, 512, w + ROBERTA_SMALL_W3_AT, a, 512, tokens, 8);
         for (size_t token = 0; token < tokens; ++token)
             roberta_small_few_butterfly_8x64(a + token * 512);
 
         /* stage 4: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        roberta_small_few_block_64x64(a, 512, w + 98304, y, 1024, tokens, 8);
+        roberta_small_few_block_64x64(a, 512, w + ROBERTA_SMALL_W4_AT, y, 1024, tokens, 8);
         for (size_t token = 0; token < tokens; ++token)
             roberta_small_few_butterfly_8x64(y + token * 1024);
     }

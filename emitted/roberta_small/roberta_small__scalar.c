@@ -274,13 +274,13 @@ static void roberta_small_butterfly_8x64(float *v)
 {
     for (size_t i = 0; i < 512; ++i) {
         const float v0 = v[i];
-        const float v1 = v[i + 512];
-        const float v2 = v[i + 1024];
-        const float v3 = v[i + 1536];
-        const float v4 = v[i + 2048];
-        const float v5 = v[i + 2560];
-        const float v6 = v[i + 3072];
-        const float v7 = v[i + 3584];
+        const float v1 = v[i + 64 * 8];
+        const float v2 = v[i + 128 * 8];
+        const float v3 = v[i + 192 * 8];
+        const float v4 = v[i + 256 * 8];
+        const float v5 = v[i + 320 * 8];
+        const float v6 = v[i + 384 * 8];
+        const float v7 = v[i + 448 * 8];
         const float t0 = v0 + v4;
         const float t1 = v0 - v4;
         const float t2 = v1 + v5;
@@ -306,13 +306,13 @@ static void roberta_small_butterfly_8x64(float *v)
         const float t22 = t13 + t15;
         const float t23 = t13 - t15;
         v[i] = t16;
-        v[i + 512] = t17;
-        v[i + 1024] = t18;
-        v[i + 1536] = t19;
-        v[i + 2048] = t20;
-        v[i + 2560] = t21;
-        v[i + 3072] = t22;
-        v[i + 3584] = t23;
+        v[i + 64 * 8] = t17;
+        v[i + 128 * 8] = t18;
+        v[i + 192 * 8] = t19;
+        v[i + 256 * 8] = t20;
+        v[i + 320 * 8] = t21;
+        v[i + 384 * 8] = t22;
+        v[i + 448 * 8] = t23;
     }
 }
 
@@ -325,13 +325,13 @@ static void roberta_small_butterfly_8x64_residual512(float *restrict v, const fl
     for (size_t row = 0; row < 64; ++row)
         for (size_t i = row * 8; i < row * 8 + 8; ++i) {
             const float v0 = v[i];
-            const float v1 = v[i + 512];
-            const float v2 = v[i + 1024];
-            const float v3 = v[i + 1536];
-            const float v4 = v[i + 2048];
-            const float v5 = v[i + 2560];
-            const float v6 = v[i + 3072];
-            const float v7 = v[i + 3584];
+            const float v1 = v[i + 64 * 8];
+            const float v2 = v[i + 128 * 8];
+            const float v3 = v[i + 192 * 8];
+            const float v4 = v[i + 256 * 8];
+            const float v5 = v[i + 320 * 8];
+            const float v6 = v[i + 384 * 8];
+            const float v7 = v[i + 448 * 8];
             const float t0 = v0 + v4;
             const float t1 = v0 - v4;
             const float t2 = v1 + v5;
@@ -357,13 +357,13 @@ static void roberta_small_butterfly_8x64_residual512(float *restrict v, const fl
             const float t22 = t13 + t15;
             const float t23 = t13 - t15;
             v[i] = residual[row] * x[i] + (t16 + bias[row]);
-            v[i + 512] = residual[row + 64] * x[i + 512] + (t17 + bias[row + 64]);
-            v[i + 1024] = residual[row + 128] * x[i + 1024] + (t18 + bias[row + 128]);
-            v[i + 1536] = residual[row + 192] * x[i + 1536] + (t19 + bias[row + 192]);
-            v[i + 2048] = residual[row + 256] * x[i + 2048] + (t20 + bias[row + 256]);
-            v[i + 2560] = residual[row + 320] * x[i + 2560] + (t21 + bias[row + 320]);
-            v[i + 3072] = residual[row + 384] * x[i + 3072] + (t22 + bias[row + 384]);
-            v[i + 3584] = residual[row + 448] * x[i + 3584] + (t23 + bias[row + 448]);
+            v[i + 64 * 8] = residual[row + 64] * x[i + 64 * 8] + (t17 + bias[row + 64]);
+            v[i + 128 * 8] = residual[row + 128] * x[i + 128 * 8] + (t18 + bias[row + 128]);
+            v[i + 192 * 8] = residual[row + 192] * x[i + 192 * 8] + (t19 + bias[row + 192]);
+            v[i + 256 * 8] = residual[row + 256] * x[i + 256 * 8] + (t20 + bias[row + 256]);
+            v[i + 320 * 8] = residual[row + 320] * x[i + 320 * 8] + (t21 + bias[row + 320]);
+            v[i + 384 * 8] = residual[row + 384] * x[i + 384 * 8] + (t22 + bias[row + 384]);
+            v[i + 448 * 8] = residual[row + 448] * x[i + 448 * 8] + (t23 + bias[row + 448]);
         }
 }
 
@@ -380,32 +380,35 @@ void roberta_small_bh4_f32__scalar_t8_o4_m4(const roberta_small_weights *weights
 {
     const float *w = weights->projection;
 
-    for (size_t repeat = 0; repeat < 2; ++repeat, w += 131072) {
-        float *y = z + repeat * 4096;
+    for (size_t repeat = 0; repeat < 2; ++repeat, w += ROBERTA_SMALL_REPEAT_WORDS) {
+        float *y = z + repeat * 512 * 8;
 
         /* stage 1: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(x + block * 512, 4096, w + block * 4096, a + block * 512, 4096, tiles);
+            roberta_small_block_64x64(x + block * 64 * 8, 4096, w + block * 64 * 64, a + block * 64 * 8, 4096, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_butterfly_8x64(a + tile * 4096);
+            roberta_small_butterfly_8x64(a + tile * 512 * 8);
 
         /* stage 2: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(a + block * 512, 4096, w + 32768 + block * 4096, b + block * 512, 4096, tiles);
+            roberta_small_block_64x64(a + block * 64 * 8, 4096, w + ROBERTA_SMALL_W2_AT + block * 64 * 64,
+                b + block * 64 * 8, 4096, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_butterfly_8x64(b + tile * 4096);
+            roberta_small_butterfly_8x64(b + tile * 512 * 8);
 
         /* stage 3: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(b + block * 512, 4096, w + 65536 + block * 4096, a + block * 512, 4096, tiles);
+            roberta_small_block_64x64(b + block * 64 * 8, 4096, w + ROBERTA_SMALL_W3_AT + block * 64 * 64,
+                a + block * 64 * 8, 4096, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_butterfly_8x64(a + tile * 4096);
+            roberta_small_butterfly_8x64(a + tile * 512 * 8);
 
         /* stage 4: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
-            roberta_small_block_64x64(a + block * 512, 4096, w + 98304 + block * 4096, y + block * 512, 8192, tiles);
+            roberta_small_block_64x64(a + block * 64 * 8, 4096, w + ROBERTA_SMALL_W4_AT + block * 64 * 64,
+                y + block * 64 * 8, 8192, tiles);
         for (size_t tile = 0; tile < tiles; ++tile)
-            roberta_small_butterfly_8x64_residual512(y + tile * 8192, x + tile * 4096, weights->residual,
+            roberta_small_butterfly_8x64_residual512(y + tile * 1024 * 8, x + tile * 512 * 8, weights->residual,
                 weights->projection_bias + repeat * 512);
     }
 }
@@ -823,7 +826,7 @@ void roberta_small_bh4_f32__scalar_few_v16_n1(const roberta_small_weights *weigh
 {
     const float *w = weights->projection;
 
-    for (size_t repeat = 0; repeat < 2; ++repeat, w += 131072) {
+    for (size_t repeat = 0; repeat < 2; ++repeat, w += ROBERTA_SMALL_REPEAT_WORDS) {
         float *y = z + repeat * 512;
 
         /* stage 1: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
@@ -832,17 +835,17 @@ void roberta_small_bh4_f32__scalar_few_v16_n1(const roberta_small_weights *weigh
             roberta_small_few_butterfly_8x64(a + token * 512);
 
         /* stage 2: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        roberta_small_few_block_64x64(a, 512, w + 32768, b, 512, tokens, 8);
+        roberta_small_few_block_64x64(a, 512, w + ROBERTA_SMALL_W2_AT, b, 512, tokens, 8);
         for (size_t token = 0; token < tokens; ++token)
             roberta_small_few_butterfly_8x64(b + token * 512);
 
         /* stage 3: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        roberta_small_few_block_64x64(b, 512, w + 65536, a, 512, tokens, 8);
+        roberta_small_few_block_64x64(b, 512, w + ROBERTA_SMALL_W3_AT, a, 512, tokens, 8);
         for (size_t token = 0; token < tokens; ++token)
             roberta_small_few_butterfly_8x64(a + token * 512);
 
         /* stage 4: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
-        roberta_small_few_block_64x64(a, 512, w + 98304, y, 1024, tokens, 8);
+        roberta_small_few_block_64x64(a, 512, w + ROBERTA_SMALL_W4_AT, y, 1024, tokens, 8);
         for (size_t token = 0; token < tokens; ++token)
             roberta_small_few_butterfly_8x64(y + token * 1024);
     }

@@ -68,6 +68,12 @@ static inline float roberta_small_power_of_two(float n)
 #define ROBERTA_SMALL_TABLE_PITCH 135168 /* elements from table to table */
 #define ROBERTA_SMALL_THREAD_SCRATCH_BYTES 5376000 /* of one thread */
 
+/* Words of the projection's weights, before those of a stage of a repeat. */
+#define ROBERTA_SMALL_W2_AT 32768
+#define ROBERTA_SMALL_W3_AT 65536
+#define ROBERTA_SMALL_W4_AT 98304
+#define ROBERTA_SMALL_REPEAT_WORDS 131072 /* of a whole repeat */
+
 /* Bytes into scratch, where buffers of scalar begin. */
 #define ROBERTA_SMALL_SCALAR_SCRATCH_SCORE 1048576
 #define ROBERTA_SMALL_SCALAR_SCRATCH_X 3145728

@@ -198,9 +198,9 @@ static void tiny_butterfly_4x16(float *v)
 {
     for (size_t i = 0; i < 256; i += 8) {
         const __m256 v0 = _mm256_load_ps(v + i);
-        const __m256 v1 = _mm256_load_ps(v + i + 256);
-        const __m256 v2 = _mm256_load_ps(v + i + 512);
-        const __m256 v3 = _mm256_load_ps(v + i + 768);
+        const __m256 v1 = _mm256_load_ps(v + i + 16 * 16);
+        const __m256 v2 = _mm256_load_ps(v + i + 32 * 16);
+        const __m256 v3 = _mm256_load_ps(v + i + 48 * 16);
         const __m256 t0 = _mm256_add_ps(v0, v2);
         const __m256 t1 = _mm256_sub_ps(v0, v2);
         const __m256 t2 = _mm256_add_ps(v1, v3);
@@ -210,9 +210,9 @@ static void tiny_butterfly_4x16(float *v)
         const __m256 t6 = _mm256_add_ps(t1, t3);
         const __m256 t7 = _mm256_sub_ps(t1, t3);
         _mm256_store_ps(v + i, t4);
-        _mm256_store_ps(v + i + 256, t5);
-        _mm256_store_ps(v + i + 512, t6);
-        _mm256_store_ps(v + i + 768, t7);
+        _mm256_store_ps(v + i + 16 * 16, t5);
+        _mm256_store_ps(v + i + 32 * 16, t6);
+        _mm256_store_ps(v + i + 48 * 16, t7);
     }
 }
 
@@ -221,9 +221,9 @@ TINY_INLINE void tiny_butterfly_4x16_need48_residual48_vector(float *restrict v,
     const float *restrict residual, const float *restrict bias, size_t row)
 {
     const __m256 v0 = _mm256_load_ps(v + i);
-    const __m256 v1 = _mm256_load_ps(v + i + 256);
-    const __m256 v2 = _mm256_load_ps(v + i + 512);
-    const __m256 v3 = _mm256_load_ps(v + i + 768);
+    const __m256 v1 = _mm256_load_ps(v + i + 16 * 16);
+    const __m256 v2 = _mm256_load_ps(v + i + 32 * 16);
+    const __m256 v3 = _mm256_load_ps(v + i + 48 * 16);
     const __m256 t0 = _mm256_add_ps(v0, v2);
     const __m256 t1 = _mm256_sub_ps(v0, v2);
     const __m256 t2 = _mm256_add_ps(v1, v3);
@@ -234,11 +234,11 @@ TINY_INLINE void tiny_butterfly_4x16_need48_residual48_vector(float *restrict v,
     _mm256_store_ps(v + i,
         _mm256_fmadd_ps(_mm256_set1_ps(residual[row]), _mm256_load_ps(x + i),
             _mm256_add_ps(t4, _mm256_set1_ps(bias[row]))));
-    _mm256_store_ps(v + i + 256,
-        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 16]), _mm256_load_ps(x + i + 256),
+    _mm256_store_ps(v + i + 16 * 16,
+        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 16]), _mm256_load_ps(x + i + 16 * 16),
             _mm256_add_ps(t5, _mm256_set1_ps(bias[row + 16]))));
-    _mm256_store_ps(v + i + 512,
-        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 32]), _mm256_load_ps(x + i + 512),
+    _mm256_store_ps(v + i + 32 * 16,
+        _mm256_fmadd_ps(_mm256_set1_ps(residual[row + 32]), _mm256_load_ps(x + i + 32 * 16),
             _mm256_add_ps(t6, _mm256_set1_ps(bias[row + 32]))));
 }
 
@@ -270,27 +270,27 @@ void tiny_bh4_f32__avx2_t16_o4_m8(const tiny_weights *weights, const float *rest
 
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(x + block * 256, 1024, w + block * 256, a + block * 256, 1024, tiles);
+        tiny_block_16x16(x + block * 16 * 16, 1024, w + block * 16 * 16, a + block * 16 * 16, 1024, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
-        tiny_butterfly_4x16(a + tile * 1024);
+        tiny_butterfly_4x16(a + tile * 64 * 16);
 
     /* stage 2: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(a + block * 256, 1024, w + 1024 + block * 256, b + block * 256, 1024, tiles);
+        tiny_block_16x16(a + block * 16 * 16, 1024, w + TINY_W2_AT + block * 16 * 16, b + block * 16 * 16, 1024, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
-        tiny_butterfly_4x16(b + tile * 1024);
+        tiny_butterfly_4x16(b + tile * 64 * 16);
 
     /* stage 3: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(b + block * 256, 1024, w + 2048 + block * 256, a + block * 256, 1024, tiles);
+        tiny_block_16x16(b + block * 16 * 16, 1024, w + TINY_W3_AT + block * 16 * 16, a + block * 16 * 16, 1024, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
-        tiny_butterfly_4x16(a + tile * 1024);
+        tiny_butterfly_4x16(a + tile * 64 * 16);
 
     /* stage 4: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(a + block * 256, 1024, w + 3072 + block * 256, z + block * 256, 1024, tiles);
+        tiny_block_16x16(a + block * 16 * 16, 1024, w + TINY_W4_AT + block * 16 * 16, z + block * 16 * 16, 1024, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
-        tiny_butterfly_4x16_need48_residual48(z + tile * 1024, x + tile * 1024, weights->residual,
+        tiny_butterfly_4x16_need48_residual48(z + tile * 64 * 16, x + tile * 64 * 16, weights->residual,
             weights->projection_bias);
 }
 
@@ -783,17 +783,17 @@ void tiny_bh4_f32__avx2_few_v4_n2(const tiny_weights *weights, const float *rest
         tiny_few_butterfly_4x16(a + token * 64);
 
     /* stage 2: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    tiny_few_block_16x16(a, 64, w + 1024, b, 64, tokens, 4);
+    tiny_few_block_16x16(a, 64, w + TINY_W2_AT, b, 64, tokens, 4);
     for (size_t token = 0; token < tokens; ++token)
         tiny_few_butterfly_4x16(b + token * 64);
 
     /* stage 3: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    tiny_few_block_16x16(b, 64, w + 2048, a, 64, tokens, 4);
+    tiny_few_block_16x16(b, 64, w + TINY_W3_AT, a, 64, tokens, 4);
     for (size_t token = 0; token < tokens; ++token)
         tiny_few_butterfly_4x16(a + token * 64);
 
     /* stage 4: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    tiny_few_block_16x16(a, 64, w + 3072, z, 64, tokens, 4);
+    tiny_few_block_16x16(a, 64, w + TINY_W4_AT, z, 64, tokens, 4);
     for (size_t token = 0; token < tokens; ++token)
         tiny_few_butterfly_4x16_need48(z + token * 64);
 

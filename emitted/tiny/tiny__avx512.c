@@ -316,9 +316,9 @@ static void tiny_butterfly_4x16(float *v)
 {
     for (size_t i = 0; i < 1024; i += 16) {
         const __m512 v0 = _mm512_load_ps(v + i);
-        const __m512 v1 = _mm512_load_ps(v + i + 1024);
-        const __m512 v2 = _mm512_load_ps(v + i + 2048);
-        const __m512 v3 = _mm512_load_ps(v + i + 3072);
+        const __m512 v1 = _mm512_load_ps(v + i + 16 * 64);
+        const __m512 v2 = _mm512_load_ps(v + i + 32 * 64);
+        const __m512 v3 = _mm512_load_ps(v + i + 48 * 64);
         const __m512 t0 = _mm512_add_ps(v0, v2);
         const __m512 t1 = _mm512_sub_ps(v0, v2);
         const __m512 t2 = _mm512_add_ps(v1, v3);
@@ -328,9 +328,9 @@ static void tiny_butterfly_4x16(float *v)
         const __m512 t6 = _mm512_add_ps(t1, t3);
         const __m512 t7 = _mm512_sub_ps(t1, t3);
         _mm512_store_ps(v + i, t4);
-        _mm512_store_ps(v + i + 1024, t5);
-        _mm512_store_ps(v + i + 2048, t6);
-        _mm512_store_ps(v + i + 3072, t7);
+        _mm512_store_ps(v + i + 16 * 64, t5);
+        _mm512_store_ps(v + i + 32 * 64, t6);
+        _mm512_store_ps(v + i + 48 * 64, t7);
     }
 }
 
@@ -339,9 +339,9 @@ TINY_INLINE void tiny_butterfly_4x16_need48_residual48_vector(float *restrict v,
     const float *restrict residual, const float *restrict bias, size_t row)
 {
     const __m512 v0 = _mm512_load_ps(v + i);
-    const __m512 v1 = _mm512_load_ps(v + i + 1024);
-    const __m512 v2 = _mm512_load_ps(v + i + 2048);
-    const __m512 v3 = _mm512_load_ps(v + i + 3072);
+    const __m512 v1 = _mm512_load_ps(v + i + 16 * 64);
+    const __m512 v2 = _mm512_load_ps(v + i + 32 * 64);
+    const __m512 v3 = _mm512_load_ps(v + i + 48 * 64);
     const __m512 t0 = _mm512_add_ps(v0, v2);
     const __m512 t1 = _mm512_sub_ps(v0, v2);
     const __m512 t2 = _mm512_add_ps(v1, v3);
@@ -352,11 +352,11 @@ TINY_INLINE void tiny_butterfly_4x16_need48_residual48_vector(float *restrict v,
     _mm512_store_ps(v + i,
         _mm512_fmadd_ps(_mm512_set1_ps(residual[row]), _mm512_load_ps(x + i),
             _mm512_add_ps(t4, _mm512_set1_ps(bias[row]))));
-    _mm512_store_ps(v + i + 1024,
-        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 16]), _mm512_load_ps(x + i + 1024),
+    _mm512_store_ps(v + i + 16 * 64,
+        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 16]), _mm512_load_ps(x + i + 16 * 64),
             _mm512_add_ps(t5, _mm512_set1_ps(bias[row + 16]))));
-    _mm512_store_ps(v + i + 2048,
-        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 32]), _mm512_load_ps(x + i + 2048),
+    _mm512_store_ps(v + i + 32 * 64,
+        _mm512_fmadd_ps(_mm512_set1_ps(residual[row + 32]), _mm512_load_ps(x + i + 32 * 64),
             _mm512_add_ps(t6, _mm512_set1_ps(bias[row + 32]))));
 }
 
@@ -390,27 +390,27 @@ void tiny_bh4_f32__avx512_t64_o4_m8(const tiny_weights *weights, const float *re
 
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(x + block * 1024, 4096, w + block * 256, a + block * 1024, 4096, tiles);
+        tiny_block_16x16(x + block * 16 * 64, 4096, w + block * 16 * 16, a + block * 16 * 64, 4096, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
-        tiny_butterfly_4x16(a + tile * 4096);
+        tiny_butterfly_4x16(a + tile * 64 * 64);
 
     /* stage 2: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(a + block * 1024, 4096, w + 1024 + block * 256, b + block * 1024, 4096, tiles);
+        tiny_block_16x16(a + block * 16 * 64, 4096, w + TINY_W2_AT + block * 16 * 16, b + block * 16 * 64, 4096, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
-        tiny_butterfly_4x16(b + tile * 4096);
+        tiny_butterfly_4x16(b + tile * 64 * 64);
 
     /* stage 3: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(b + block * 1024, 4096, w + 2048 + block * 256, a + block * 1024, 4096, tiles);
+        tiny_block_16x16(b + block * 16 * 64, 4096, w + TINY_W3_AT + block * 16 * 16, a + block * 16 * 64, 4096, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
-        tiny_butterfly_4x16(a + tile * 4096);
+        tiny_butterfly_4x16(a + tile * 64 * 64);
 
     /* stage 4: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(a + block * 1024, 4096, w + 3072 + block * 256, z + block * 1024, 4096, tiles);
+        tiny_block_16x16(a + block * 16 * 64, 4096, w + TINY_W4_AT + block * 16 * 16, z + block * 16 * 64, 4096, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
-        tiny_butterfly_4x16_need48_residual48(z + tile * 4096, x + tile * 4096, weights->residual,
+        tiny_butterfly_4x16_need48_residual48(z + tile * 64 * 64, x + tile * 64 * 64, weights->residual,
             weights->projection_bias);
 }
 
@@ -848,17 +848,17 @@ void tiny_bh4_f32__avx512_few_v4_n4(const tiny_weights *weights, const float *re
         tiny_few_butterfly_4x16(a + token * 64);
 
     /* stage 2: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    tiny_few_block_16x16(a, 64, w + 1024, b, 64, tokens, 4);
+    tiny_few_block_16x16(a, 64, w + TINY_W2_AT, b, 64, tokens, 4);
     for (size_t token = 0; token < tokens; ++token)
         tiny_few_butterfly_4x16(b + token * 64);
 
     /* stage 3: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    tiny_few_block_16x16(b, 64, w + 2048, a, 64, tokens, 4);
+    tiny_few_block_16x16(b, 64, w + TINY_W3_AT, a, 64, tokens, 4);
     for (size_t token = 0; token < tokens; ++token)
         tiny_few_butterfly_4x16(a + token * 64);
 
     /* stage 4: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
-    tiny_few_block_16x16(a, 64, w + 3072, z, 64, tokens, 4);
+    tiny_few_block_16x16(a, 64, w + TINY_W4_AT, z, 64, tokens, 4);
     for (size_t token = 0; token < tokens; ++token)
         tiny_few_butterfly_4x16_need48(z + token * 64);
 

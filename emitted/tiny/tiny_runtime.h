@@ -68,6 +68,11 @@ static inline float tiny_power_of_two(float n)
 #define TINY_TABLE_PITCH 5120 /* elements from table to table */
 #define TINY_THREAD_SCRATCH_BYTES 550912 /* of one thread */
 
+/* Words of the projection's weights, before those of a stage of a repeat. */
+#define TINY_W2_AT 1024
+#define TINY_W3_AT 2048
+#define TINY_W4_AT 3072
+
 /* Bytes into scratch, where buffers of scalar begin. */
 #define TINY_SCALAR_SCRATCH_SCORE 1024
 #define TINY_SCALAR_SCRATCH_X 3072

@@ -65,6 +65,7 @@ local function parts_of(p)
     for i, part in ipairs(parts) do
         local word = part.slow and "tables" or "weights"
         part.symbol = p.model.name .. "_" .. word .. "_" .. i
+        part.size = p.names.macro(word:upper() .. "_" .. i .. "_BYTES")
         part.section = p.names.macro(part.slow and "TABLE_SECTION" or "WEIGHTS_SECTION")
         part.bytes = (parts[i + 1] and parts[i + 1].at or p.packed_bytes) - part.at
     end
@@ -72,6 +73,7 @@ local function parts_of(p)
     for i, section in ipairs(p.sections) do
         local found = sections[section.name]
         list[i] = { name = section.name, storage = section.storage, part = found.part, at = found.at }
+        list[i].place = p.names.macro(section.name:gsub("%.", "_"):upper() .. "_PLACE")
     end
     return parts, list
 end
@@ -99,7 +101,7 @@ local function values_of(p, weights, measured, vectors)
     local sizes, family, parts, sections = firmware.sizes(p, measured), families.get(p.family), parts_of(p)
     local counts, slow, slow_bytes, checks = {}, {}, 0, checksums.of(weights)
     for i, part in ipairs(parts) do
-        counts[i] = tostring(part.bytes)
+        counts[i] = part.size
         slow_bytes = slow_bytes + (part.slow and part.bytes or 0)
     end
     for _, section in ipairs(p.sections) do

@@ -2,7 +2,13 @@
 #include "$(names.runtime)"
 
 /* The weights that are linked in: parts of the blob, in the sections that the header names. */
-extern const unsigned char $(part.symbol)[$(part.bytes)]; //$ for _, part in ipairs(firmware.parts)
+#define $(part.size) $(part.bytes) //$ for _, part in ipairs(firmware.parts)
+extern const unsigned char $(part.symbol)[$(part.size)]; //$ for _, part in ipairs(firmware.parts)
+
+/* Where sections lie in their parts, in bytes: where `lookupc pack` places them. */
+//$ for _, section in ipairs(firmware.sections) do
+#define $(section.place) $(section.at) /* of part $(section.part) */ //$ if section.at > 0
+//$ end
 
 #if $(names.macro("CHECK")) == $(names.macro("CHECK_SHA256"))
 
@@ -31,10 +37,9 @@ static int $(model)_bind_parts(const unsigned char *const part[$(#firmware.parts
     if (*(const unsigned char *) &byte_order != 1)
         return $(names.macro("ERROR_BYTE_ORDER"));
 
-    /* sections, in the part that has each, at the offsets at which `lookupc pack` places them */
 //$ for _, section in ipairs(firmware.sections) do
 //$ local part = "part[" .. section.part .. "]"
-//$ local place = section.at > 0 and "(" .. part .. " + " .. section.at .. ")" or part
+//$ local place = section.at > 0 and "(" .. part .. " + " .. section.place .. ")" or part
     weights->$(section.name) = (const $(section.storage) *) (const void *) $(place);
 //$ end
     return $(names.macro("OK"));
@@ -57,10 +62,8 @@ int $(names.bind)(const void *blob, size_t bytes, $(names.weights) *weights)
         return $(names.macro("ERROR_NULL"));
     if (bytes != $(names.macro("WEIGHTS_BYTES")))
         return $(names.macro("ERROR_SIZE"));
-    /* here the parts are contiguous */
-//$ for i, part in ipairs(firmware.parts) do
-    part[$(i - 1)] = (const unsigned char *) blob$(part.at > 0 and " + " .. part.at or "");
-//$ end
+    part[0] = (const unsigned char *) blob; /* here the parts are contiguous */
+    part[$(i - 1)] = part[$(i - 2)] + $(firmware.parts[i - 1].size); //$ for i = 2, #firmware.parts
     return $(model)_bind_parts(part, weights);
 }
 

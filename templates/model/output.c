@@ -35,7 +35,7 @@ $(include("templates/model/map_rows.c", { of = maps.head, rows = "rows" }))
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
     for (size_t row = 0; row < rows; ++row)
         for (size_t i = 0; i < $(rest); ++i)
-            y[$(sum(times("row", head.outputs), panels * panel, "i"))] = one * rest[row * $(panel) + i];
+            y[$(sum(times("row", names.macro("D_OUT")), panels > 0 and names.macro("HEAD_REST") or 0, "i"))] = one * rest[row * $(panel) + i];
 //$ end
 //$ if output.soft_cap then
 //$ local whole_vectors, some = head.outputs // lanes * lanes, head.outputs % lanes

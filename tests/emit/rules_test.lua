@@ -98,27 +98,14 @@ end
 -- What breaks a rule today: templates by rule. What is common is met with effort quick, too. What nothing breaks any
 -- more fails.
 local exceptions = {
-    comment = { -- rows for some of the parameters alone
-        ["templates/lookup/training/prepare.c"] = "common",
-        ["templates/lookup/training/rows.c"] = "common",
-        ["templates/model/training/model.h"] = "common",
-    },
+    comment = {},
     idle = { -- loops that models of one row or head turn once
         ["templates/model/blocks/attention.c"] = "common",
         ["templates/model/blocks/blocks.c"] = "common",
         ["templates/model/blocks/table_attention.c"] = "common",
         ["templates/model/forward.c"] = "common",
     },
-    offset = { -- places in scratch, weights and files as numbers
-        ["templates/firmware/model.c"] = "common",
-        ["templates/lookup/shared/bh4.c"] = "common",
-        ["templates/lookup/training/forward.c"] = "common",
-        ["templates/lookup/training/prepare.c"] = "common",
-        ["templates/lookup/training/project.c"] = "common",
-        ["templates/model/blocks/table_attention.c"] = "common",
-        ["templates/model/forward.c"] = "common",
-        ["templates/model/training/step.c"] = "common",
-    },
+    offset = {},
     parameters = {},
     twice = {},
 }

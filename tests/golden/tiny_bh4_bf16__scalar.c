@@ -129,9 +129,9 @@ static void tiny_butterfly_4x16(float *v)
 {
     for (size_t i = 0; i < 128; ++i) {
         const float v0 = v[i];
-        const float v1 = v[i + 128];
-        const float v2 = v[i + 256];
-        const float v3 = v[i + 384];
+        const float v1 = v[i + 16 * 8];
+        const float v2 = v[i + 32 * 8];
+        const float v3 = v[i + 48 * 8];
         const float t0 = v0 + v2;
         const float t1 = v0 - v2;
         const float t2 = v1 + v3;
@@ -141,9 +141,9 @@ static void tiny_butterfly_4x16(float *v)
         const float t6 = t1 + t3;
         const float t7 = t1 - t3;
         v[i] = t4;
-        v[i + 128] = t5;
-        v[i + 256] = t6;
-        v[i + 384] = t7;
+        v[i + 16 * 8] = t5;
+        v[i + 32 * 8] = t6;
+        v[i + 48 * 8] = t7;
     }
 }
 
@@ -157,9 +157,9 @@ static void tiny_butterfly_4x16_need48_residual48(float *restrict v, const float
     for (size_t row = 0; row < 16; ++row)
         for (size_t i = row * 8; i < row * 8 + 8; ++i) {
             const float v0 = v[i];
-            const float v1 = v[i + 128];
-            const float v2 = v[i + 256];
-            const float v3 = v[i + 384];
+            const float v1 = v[i + 16 * 8];
+            const float v2 = v[i + 32 * 8];
+            const float v3 = v[i + 48 * 8];
             const float t0 = v0 + v2;
             const float t1 = v0 - v2;
             const float t2 = v1 + v3;
@@ -168,8 +168,8 @@ static void tiny_butterfly_4x16_need48_residual48(float *restrict v, const float
             const float t5 = t0 - t2;
             const float t6 = t1 + t3;
             v[i] = residual[row] * x[i] + (t4 + bias[row]);
-            v[i + 128] = residual[row + 16] * x[i + 128] + (t5 + bias[row + 16]);
-            v[i + 256] = residual[row + 32] * x[i + 256] + (t6 + bias[row + 32]);
+            v[i + 16 * 8] = residual[row + 16] * x[i + 16 * 8] + (t5 + bias[row + 16]);
+            v[i + 32 * 8] = residual[row + 32] * x[i + 32 * 8] + (t6 + bias[row + 32]);
         }
 }
 
@@ -188,26 +188,29 @@ void tiny_bh4_bf16__scalar_t8_o4_m8(const tiny_weights *weights, const float *re
 
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(x + block * 128, 512, w + block * 128, unpacked, a + block * 128, 512, tiles);
+        tiny_block_16x16(x + block * 16 * 8, 512, w + block * 8 * 16, unpacked, a + block * 16 * 8, 512, tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
-        tiny_butterfly_4x16(a + tile * 512);
+        tiny_butterfly_4x16(a + tile * 64 * 8);
 
     /* stage 2: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(a + block * 128, 512, w + 512 + block * 128, unpacked, b + block * 128, 512, tiles);
+        tiny_block_16x16(a + block * 16 * 8, 512, w + TINY_W2_AT + block * 8 * 16, unpacked, b + block * 16 * 8, 512,
+            tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
-        tiny_butterfly_4x16(b + tile * 512);
+        tiny_butterfly_4x16(b + tile * 64 * 8);
 
     /* stage 3: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(b + block * 128, 512, w + 1024 + block * 128, unpacked, a + block * 128, 512, tiles);
+        tiny_block_16x16(b + block * 16 * 8, 512, w + TINY_W3_AT + block * 8 * 16, unpacked, a + block * 16 * 8, 512,
+            tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
-        tiny_butterfly_4x16(a + tile * 512);
+        tiny_butterfly_4x16(a + tile * 64 * 8);
 
     /* stage 4: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
-        tiny_block_16x16(a + block * 128, 512, w + 1536 + block * 128, unpacked, z + block * 128, 512, tiles);
+        tiny_block_16x16(a + block * 16 * 8, 512, w + TINY_W4_AT + block * 8 * 16, unpacked, z + block * 16 * 8, 512,
+            tiles);
     for (size_t tile = 0; tile < tiles; ++tile)
-        tiny_butterfly_4x16_need48_residual48(z + tile * 512, x + tile * 512, weights->residual,
+        tiny_butterfly_4x16_need48_residual48(z + tile * 64 * 8, x + tile * 64 * 8, weights->residual,
             weights->projection_bias);
 }

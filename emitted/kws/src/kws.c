@@ -2,9 +2,19 @@
 #include "kws_runtime.h"
 
 /* The weights that are linked in: parts of the blob, in the sections that the header names. */
-extern const unsigned char kws_weights_1[15040];
-extern const unsigned char kws_tables_2[65536];
-extern const unsigned char kws_weights_3[256];
+#define KWS_WEIGHTS_1_BYTES 15040
+#define KWS_TABLES_2_BYTES 65536
+#define KWS_WEIGHTS_3_BYTES 256
+extern const unsigned char kws_weights_1[KWS_WEIGHTS_1_BYTES];
+extern const unsigned char kws_tables_2[KWS_TABLES_2_BYTES];
+extern const unsigned char kws_weights_3[KWS_WEIGHTS_3_BYTES];
+
+/* Where sections lie in their parts, in bytes: where `lookupc pack` places them. */
+#define KWS_PROJECTION_PLACE 64 /* of part 0 */
+#define KWS_MULTIPLIERS_PLACE 12352 /* of part 0 */
+#define KWS_SHIFTS_PLACE 12544 /* of part 0 */
+#define KWS_PROJECTION_BIAS_PLACE 12608 /* of part 0 */
+#define KWS_TABLE_SCALES_PLACE 12992 /* of part 0 */
 
 #if KWS_CHECK == KWS_CHECK_SHA256
 
@@ -136,7 +146,7 @@ static int kws_is_whole(const unsigned char *const part[3], const size_t part_by
    part  [3], in their order in the blob, each KWS_ALIGN-byte aligned: the linker may have placed them apart */
 static int kws_bind_parts(const unsigned char *const part[3], kws_weights *weights)
 {
-    static const size_t part_bytes[3] = { 15040, 65536, 256 };
+    static const size_t part_bytes[3] = { KWS_WEIGHTS_1_BYTES, KWS_TABLES_2_BYTES, KWS_WEIGHTS_3_BYTES };
     const uint16_t byte_order = 1; /* its first byte is 1 on little-endian CPUs only */
 
     if (!weights)
@@ -149,12 +159,11 @@ static int kws_bind_parts(const unsigned char *const part[3], kws_weights *weigh
     if (*(const unsigned char *) &byte_order != 1)
         return KWS_ERROR_BYTE_ORDER;
 
-    /* sections, in the part that has each, at the offsets at which `lookupc pack` places them */
-    weights->projection = (const int16_t *) (const void *) (part[0] + 64);
-    weights->multipliers = (const int16_t *) (const void *) (part[0] + 12352);
-    weights->shifts = (const uint8_t *) (const void *) (part[0] + 12544);
-    weights->projection_bias = (const int32_t *) (const void *) (part[0] + 12608);
-    weights->table_scales = (const uint16_t *) (const void *) (part[0] + 12992);
+    weights->projection = (const int16_t *) (const void *) (part[0] + KWS_PROJECTION_PLACE);
+    weights->multipliers = (const int16_t *) (const void *) (part[0] + KWS_MULTIPLIERS_PLACE);
+    weights->shifts = (const uint8_t *) (const void *) (part[0] + KWS_SHIFTS_PLACE);
+    weights->projection_bias = (const int32_t *) (const void *) (part[0] + KWS_PROJECTION_BIAS_PLACE);
+    weights->table_scales = (const uint16_t *) (const void *) (part[0] + KWS_TABLE_SCALES_PLACE);
     weights->tables = (const int8_t *) (const void *) part[1];
     weights->bias = (const int32_t *) (const void *) part[2];
     return KWS_OK;
@@ -179,10 +188,9 @@ int kws_bind(const void *blob, size_t bytes, kws_weights *weights)
         return KWS_ERROR_NULL;
     if (bytes != KWS_WEIGHTS_BYTES)
         return KWS_ERROR_SIZE;
-    /* here the parts are contiguous */
-    part[0] = (const unsigned char *) blob;
-    part[1] = (const unsigned char *) blob + 15040;
-    part[2] = (const unsigned char *) blob + 80576;
+    part[0] = (const unsigned char *) blob; /* here the parts are contiguous */
+    part[1] = part[0] + KWS_WEIGHTS_1_BYTES;
+    part[2] = part[1] + KWS_TABLES_2_BYTES;
     return kws_bind_parts(part, weights);
 }
 

@@ -101,6 +101,24 @@ local function uses_buffer(p, s, name)
     return p.makes_codes or name == "code" or name == "score"
 end
 
+-- Adds by add(name, value, doc) where the weights of the stages of a BH4 projection begin: the same in all repeats.
+local function add_words(p, add)
+    local title = "Words of the projection's weights, before those of a stage of a repeat."
+    local group
+    for _, v in ipairs(p.makes_codes and p.variants or {}) do
+        for _, s in ipairs(v.stages) do
+            group = s.shape.kind == "bh4" and s.projection.groups[1] or group
+        end
+    end
+    for number, s in ipairs(group and group.stages or {}) do
+        for i, q in ipairs(s.products) do
+            local doc = i > 1 and "of its last block, of fewer inputs" or nil
+            if q.offset > 0 then add("W" .. number .. (i > 1 and "_REST_AT" or "_AT"), q.offset, doc, title) end
+        end
+    end
+    if p.shape.repeats > 1 and group then add("REPEAT_WORDS", group.words, "of a whole repeat", title) end
+end
+
 -- The offsets and strides that kernels use by name: { name, value, doc, title: of those that follow each other }. Those
 -- of a stage follow its `constants`.
 local function constants_of(p)
@@ -114,6 +132,7 @@ local function constants_of(p)
     add("TABLE_ROWS", p.shape.rows, "of a table")
     add("TABLE_PITCH", p.shape.rows * pitch, unit .. " from table to table")
     if p.openmp and not p.target then add("THREAD_SCRATCH_BYTES", p.scratch_bytes, "of one thread") end
+    add_words(p, add)
     local function add_scratch(v, user, of, used)
         local buffers = {}
         for name, at in pairs(user.scratch) do

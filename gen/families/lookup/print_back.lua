@@ -8,29 +8,53 @@ local function place(base, first, step)
     return function(turn) return sum(base, first, times(turn, step)) end
 end
 
--- The call of the block product `q`, { name, count: of its blocks, arguments(block) }; x, y: { buffer, row of the first
--- block, rows from block to block }.
-local function product(q, tile, weights, x, y)
-    local from, to = place(x[1], x[2] * tile, x[3] * tile), place(y[1], y[2] * tile, y[3] * tile)
-    local block_weights = place(weights, q.offset, q.block_words)
+-- What the parts of a way back through a projection of `shape` have in common: { shape, constant: the name of a
+-- constant, rows(base, row, stride): a place in tiles }.
+local function context_of(shape, tile, constant, of_tile)
+    local c = { shape = shape, constant = constant }
+    function c.rows(base, row, stride) return place(base, of_tile(row * tile), of_tile(stride * tile)) end
+    return c
+end
+
+-- Where the weights of product `q` of `products` of stage `number` begin, or of a dense projection, among those of a
+-- repeat: forward and backward have as many.
+local function words_at(c, q, products, number)
+    local behind = q.offset - products[1].offset
+    if not number then return sum(c.constant "TRAIN_BACKWARD_AT", behind) end
+    if number == 1 then return behind > 0 and c.constant "W1_REST_AT" or 0 end
+    return sum(c.constant("W" .. number .. "_AT"), behind)
+end
+
+-- The call of the block product `q`, whose weights lie at `at` in `weights`, { name, count: of its blocks,
+-- arguments(block) }; x, y: { buffer, row of the first block, rows from block to block }.
+local function product(c, q, weights, at, x, y)
+    local from, to = c.rows(table.unpack(x)), c.rows(table.unpack(y))
+    local block_weights = place(weights, at, q.depth .. " * " .. q.outputs)
     local function arguments(block)
         return table.concat({ from(block), 0, block_weights(block), to(block), 0, 1 }, ", ")
     end
     return { name = q.name, count = q.count, arguments = arguments }
 end
 
--- The calls of the way back through `of`, { outer, products }, a stage or a dense projection: sums of the weights'
--- gradients, from the gradients `dy` of outputs and `turned` to `gradient`; and products, which take `dy` to `dx`.
-local function calls_of(of, tile, weights, dy, dx, gradient)
-    local calls = {}
+-- The calls of the way back through `of`, { outer, products }, stage `number` or a dense projection: sums of the
+-- weights' gradients, from the gradients `dy` of outputs and `turned` to `gradient`; and products, which take `dy` to
+-- `dx`.
+local function calls_of(c, of, number, weights, dy, dx, gradient)
+    local calls, shape = {}, c.shape
     for _, o in ipairs(of.outer) do
-        local from, to = place(dy, o.y_row * tile, o.y_stride * tile), place(gradient, o.at, o.block)
-        local turned = place("turned", o.x_row, o.x_stride)
+        local from, turned = c.rows(dy, o.y_row, o.y_stride), place("turned", o.x_row, o.x_stride)
+        local to = place(gradient, o.at, o.block)
+        if number then
+            local tensors = times(number - 1, c.constant "TRAIN_W_FLOATS")
+            local behind = o.at - (number - 1) * shape.padded * shape.block
+            to = place(sum(gradient, tensors), behind, shape.block .. " * " .. shape.block)
+        end
         local function arguments(block) return table.concat({ from(block), turned(block), to(block) }, ", ") end
         calls[#calls + 1] = { name = o.name, count = o.count, arguments = arguments }
     end
     for _, q in ipairs(of.products) do
-        calls[#calls + 1] = product(q, tile, weights, { dy, q.x_row, q.x_stride }, { dx, q.y_row, q.y_stride })
+        local x, y = { dy, q.x_row, q.x_stride }, { dx, q.y_row, q.y_stride }
+        calls[#calls + 1] = product(c, q, weights, words_at(c, q, of.products, number), x, y)
     end
     return calls
 end
@@ -42,24 +66,27 @@ end
 --   again    its first three stages, as forward has them: { number, to, calls, passes }
 --   stages   all of them, from the last one on: { number, input: of forward, rows: of that, from, calls, passes }
 --   dx       the buffer of the gradients of its input
-local function group_of(group, shape, tile)
-    local tensor, floats = 4 * shape.padded * shape.block, shape.padded * tile
-    local forward, inputs = group.forward, { "x_tile", "a", "b", "c" }
+local function group_of(c, group)
+    local shape, first, inputs = c.shape, group.first, { "x_tile", "a", "b", "c" }
     local made = { count = group.count, residual_rows = group.residual_rows, again = {}, stages = {}, dx = "dy4" }
-    made.forward = place("weights", forward.at, forward.words)
-    made.backward = place("weights", group.at, group.words)
-    made.gradient, made.dz = place("sums", group.first * tensor, tensor), place("dz", group.first * floats, floats)
+    local function of_repeat(base, each) return place(base, times(first, each), each) end
+    local words = shape.repeats > 1 and c.constant "REPEAT_WORDS" or 0
+    made.forward = of_repeat("weights", words)
+    made.backward = of_repeat("weights + " .. c.constant "TRAIN_BACKWARD_AT", words)
+    made.gradient = of_repeat("sums", "4 * " .. c.constant "TRAIN_W_FLOATS")
+    made.dz = c.rows("dz", first * shape.padded, shape.padded)
     for number = 1, 3 do
-        local stage, calls = forward.stages[number], {}
+        local stage, calls = group.forward.stages[number], {}
         for i, q in ipairs(stage.products) do
             local x = { inputs[number], q.first_block * q.x_stride, q.x_stride }
-            calls[i] = product(q, tile, "forward", x, { inputs[number + 1], q.first_block * q.outputs, q.outputs })
+            local y = { inputs[number + 1], q.first_block * q.outputs, q.outputs }
+            calls[i] = product(c, q, "forward", words_at(c, q, stage.products, number), x, y)
         end
         made.again[number] = { number = number, to = inputs[number + 1], calls = calls, passes = stage.passes }
     end
     for number = 4, 1, -1 do
         local stage, from, to = group.stages[number], made.dx, number % 2 == 0 and "da" or "db"
-        local calls = calls_of(stage, tile, "backward", from, to, "gradient")
+        local calls = calls_of(c, stage, number, "backward", from, to, "gradient")
         local one = { number = number, input = inputs[number], rows = stage.rows, from = from, calls = calls }
         one.passes, made.dx = stage.passes, to
         table.insert(made.stages, one)
@@ -68,11 +95,11 @@ local function group_of(group, shape, tile)
 end
 
 -- Of the way back `back` through the projection of a layer of `shape`, in tiles of `tile` tokens: the calls of a dense
--- one, and the groups of repeats of a BH4 projection.
-return function(back, shape, tile)
-    local groups = {}
+-- one, and the groups of repeats of a BH4 projection. constant, of_tile: names of constants and places in tiles in C.
+return function(back, shape, tile, constant, of_tile)
+    local c, groups = context_of(shape, tile, constant, of_tile), {}
     for i, group in ipairs(back.groups) do
-        groups[i] = group_of(group, shape, tile)
+        groups[i] = group_of(c, group)
     end
-    return { calls = calls_of(back, tile, "weights", "dz", "dx_tile", "sums"), groups = groups }
+    return { calls = calls_of(c, back, nil, "weights", "dz", "dx_tile", "sums"), groups = groups }
 end

@@ -29,7 +29,7 @@ local words_text = {
 -- those of a stage's outputs. Few tokens find and round at once, and so does what has a unit for each block. A block of
 -- `fold`s has inputs so many floats apart.
 local function add_rounding(p, v, values)
-    local few, word = v.layout == "rows", p.projection.word
+    local few, word, of_tile = v.layout == "rows", p.projection.word, values.of_tile
     local at_item = few and " + token * " or " + tile * "
     local blocks, block = v.work[2].blocks, v.shape.kind == "bh4" and v.shape.block or v.shape.d
     values.integers = {
@@ -52,35 +52,36 @@ local function add_rounding(p, v, values)
     values.store_inputs = function(base, at, parts)
         return (word.rows == 4 and v.isa.store_quads or v.isa.store_i16)(base, at, table.unpack(parts))
     end
-    local function units_at(place) return sum("units + tile * " .. 2 * blocks * v.tile, place * 2 * v.tile) end
+    local function units_at(place) return sum("units + tile * " .. of_tile(2 * blocks * v.tile), place * 2 * v.tile) end
     values.units_at = units_at
     values.measure = not few
         and not word.offset
         and function(source, step, rows, place)
-            return string.format("%s_units_%d(%s + tile * %d, %s)", values.helper, rows, source, step, units_at(place))
+            local from = source .. " + tile * " .. of_tile(step)
+            return string.format("%s_units_%d(%s, %s)", values.helper, rows, from, units_at(place))
         end
     -- What `round` does not find by itself where maxima may be known: the units of a block.
     values.find_units = function(source, step, rows, fold)
-        local from, to = source .. at_item .. step, units_at(0)
+        local from, to = source .. at_item .. of_tile(step), units_at(0)
         if fold then
-            from, to = from .. " + fold * " .. fold, to .. " + fold * " .. 2 * v.tile
+            from, to = from .. " + fold * " .. of_tile(fold), to .. " + fold * " .. of_tile(2 * v.tile)
         end
         return values.helper .. "_units_" .. rows .. "(" .. from .. ", " .. to .. ")"
     end
     values.round = function(source, step, rows, place, fold)
         local name = values.helper .. "_round_" .. rows
-        local from, to = source .. at_item .. step, "integers" .. at_item .. values.integers.pitch
-        local units, starts = units_at(word.offset and 0 or place or 0), "starts + tile * " .. blocks * v.tile
+        local from, to = source .. at_item .. of_tile(step), "integers" .. at_item .. of_tile(values.integers.pitch)
+        local units, starts = units_at(word.offset and 0 or place or 0), "starts + tile * " .. of_tile(blocks * v.tile)
         if few and word.offset then
             units, starts = "units + token * " .. blocks, "starts + token * " .. blocks
         elseif few then
             return "units[token] = " .. name .. "(" .. from .. ", " .. to .. ")"
         end
         if fold then
-            from = from .. " + fold * " .. fold
-            to = to .. " + fold * " .. product.lines(rows, word.rows) * v.tile
+            from = from .. " + fold * " .. of_tile(fold)
+            to = to .. " + fold * " .. of_tile(product.lines(rows, word.rows) * v.tile)
             -- With an offset each block has a unit, otherwise all of a token have one.
-            units = word.offset and units .. " + fold * " .. 2 * v.tile or units
+            units = word.offset and units .. " + fold * " .. of_tile(2 * v.tile) or units
             starts = starts .. " + fold * " .. v.tile
         end
         return name .. "(" .. table.concat({ from, units, word.offset and to .. ", " .. starts or to }, ", ") .. ")"
@@ -161,10 +162,10 @@ local function add_bh4(p, v, values)
     values.pass_arguments = function(pass, group)
         if pass.measures then return ", " .. values.units_at(1) end
         local row = pass.panel and ", row" or ""
-        if pass.maxima then return row .. ", maxima + tile * " .. values.integers.blocks * v.tile end
+        if pass.maxima then return row .. ", maxima + tile * " .. values.of_tile(values.integers.blocks * v.tile) end
         if not pass.residual_rows then return row end
         local x = pass.residual_rows > 0
-                and ", x + " .. (v.layout == "rows" and "token" or "tile") .. " * " .. v.x_step * v.tile
+                and ", x + " .. (v.layout == "rows" and "token" or "tile") .. " * " .. values.of_tile(v.x_step * v.tile)
             or ""
         return row
             .. x

@@ -3,9 +3,12 @@ local back = require "gen.families.lookup.print_back"
 local block_products = require "gen.families.lookup.print_block_products"
 local buffers = require "gen.families.lookup.print_buffers"
 local common = require "gen.families.lookup.print_common"
+local expression = require "gen.isa.expression"
 local literal = require "gen.print.literal"
 local steps = require "gen.families.lookup.print_steps"
 local training = require "gen.families.lookup.training"
+
+local sum, times = expression.sum, expression.times
 
 local print_training = { add = training.add, header = "templates/lookup/training/train.h" }
 
@@ -33,6 +36,39 @@ function print_training.values(p)
 end
 
 function print_training.api(p) return { training = print_training.values(p), variants = p.variants } end
+
+-- The boxes of a projection's products in C, whose words begin behind `base`, number `at` of the prepared ones: from
+-- and to where template prepare.c copies, of the first repeat, and the steps from repeat to repeat.
+local function copies_of(p, projection, base, at)
+    local list, shape, constant = {}, p.shape, p.names.constant
+    -- Those of `products`: their words begin at number `words`, in C `to`, their part of the tensor at number `floats`,
+    -- in C `from`.
+    local function add(products, words, to, floats, from)
+        for _, q in ipairs(products) do
+            for _, box in ipairs(q.boxes) do
+                local copy = { from = sum(from, box.from - floats), to = sum(to, box.to - words), dims = box.dims }
+                if shape.kind == "bh4" and shape.repeats > 1 then
+                    copy.repeated_from = times("repeat", "4 * " .. constant "TRAIN_W_FLOATS")
+                    copy.repeated_to = times("repeat", constant "REPEAT_WORDS")
+                end
+                list[#list + 1] = copy
+            end
+        end
+    end
+    if shape.kind ~= "bh4" then
+        add(projection.products, at, base, 0, 0)
+        return list
+    end
+    for _, group in ipairs(projection.groups) do
+        local first = group.first > 0 and times(group.first, constant "REPEAT_WORDS") or 0
+        for number, stage in ipairs(group.stages) do
+            local before, w = 4 * group.first + number - 1, number > 1 and constant("W" .. number .. "_AT") or 0
+            local from = times(before, constant "TRAIN_W_FLOATS")
+            add(stage.products, stage.products[1].at, sum(base, first, w), before * shape.padded * shape.block, from)
+        end
+    end
+    return list
+end
 
 -- The factor of every score, false: none.
 local function inverse_h(p) return p.model.scale == "1/h" and literal.float(1 / p.shape.h) or false end
@@ -149,8 +185,11 @@ function print_training.files(p, v)
     add("training/prepare.c", t.names.prepare, tiles, {
         fold_columns = training_values.fold_columns,
         copies = {
-            { text = "panels for forward", boxes = p.variants[1].stages[1].projection.boxes },
-            { text = "panels for backward, transposed", boxes = t.back.boxes },
+            { text = "panels for forward", boxes = copies_of(p, p.variants[1].stages[1].projection, 0, 0) },
+            {
+                text = "panels for backward, transposed",
+                boxes = copies_of(p, t.back, p.names.constant "TRAIN_BACKWARD_AT", p.training.forward_floats),
+            },
         },
     })
 
@@ -188,7 +227,8 @@ function print_training.files(p, v)
     for _, o in ipairs(outer) do
         o.name = string.format("outer_%dx%d", o.outputs, o.inputs)
     end
-    values.back = back(t.back, shape, t.tile)
+    local of_tile = common(p, tiles, t.names.project).of_tile
+    values.back = back(t.back, shape, t.tile, p.names.constant, of_tile)
     training_values.x_pitch = t.x_pitch
     add("training/project.c", t.names.project, tiles, values)
     return files

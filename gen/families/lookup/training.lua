@@ -210,7 +210,7 @@ local function variant_of(p, v)
     local tile = vectors * isa.lanes
     local at, list = 0, {}
     for _, buffer in ipairs(buffers) do
-        list[#list + 1] = { name = buffer.name, at = at, rows = buffer.rows }
+        list[#list + 1] = { name = buffer.name, rows = buffer.rows, floats = lines_of(buffer.rows * tile) }
         at = at + lines_of(buffer.rows * tile)
     end
     local t = {
@@ -307,6 +307,21 @@ local function check(p)
     end
 end
 
+-- Adds to plan `p` the constants that only training uses.
+local function add_constants(p)
+    local shape, sums = p.shape, p.training.sums
+    local function add(name, value, doc)
+        local title = "Floats of arrays of training."
+        table.insert(p.constants, { name = p.names.prefix .. name, value = value, doc = doc, title = title })
+    end
+    add("TRAIN_BACKWARD_AT", p.training.forward_floats, "before the packed weights for backward: those for forward")
+    if shape.kind == "bh4" then
+        add("TRAIN_W_FLOATS", shape.padded * shape.block, "of each of the four stages of a repeat in the checkpoint")
+    end
+    add("TRAIN_SUMS_PROJECTION_BIAS_AT", sums.projection_bias, "before the gradient of the projection's bias, in sums")
+    add("TRAIN_SUMS_BIAS_AT", sums.bias, "and before that of the bias")
+end
+
 -- Adds to plan `p` of a LookupFFN, or of one in a whole model, p.training and v.training of its variants.
 --   forward_floats, prepared   floats of the packed weights for forward, and for both directions
 --   projection_floats          of the projection's tensor
@@ -338,6 +353,7 @@ function training.add(p)
             tokens = p.model.name .. "_train_tokens",
         },
     }
+    add_constants(p)
     for _, v in ipairs(p.variants) do
         v.training = variant_of(p, v)
         local a, b = p.training.tile, v.stages[1].tile

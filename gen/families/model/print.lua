@@ -37,6 +37,13 @@ local function constants_of(p)
         add("RESULTS_PART", p.results_part, "of these, that are worth a thread")
         add("THREAD_SCRATCH_BYTES", p.scratch_bytes, "of one thread")
     end
+    local head = p.output.head
+    if head and head.outputs > layout.panel and head.outputs % layout.panel > 0 then
+        local panels = head.outputs // layout.panel
+        title = "Where the head's last panel begins, which has fewer outputs."
+        add("HEAD_REST", panels * layout.panel, "outputs before it")
+        add("HEAD_REST_WEIGHTS", panels * head.panel_step, "and their weights")
+    end
     title = "Where buffers lie in scratch, in bytes."
     for _, buffer in ipairs(p.memory.buffers) do
         add(buffer.name:upper() .. "_AT", buffer.at, buffer.doc)

@@ -6,7 +6,7 @@ local literal = require "gen.print.literal"
 local print_product = require "gen.families.model.blocks.print_product"
 local print_run = require "gen.families.model.blocks.print_run"
 
-local sum, times = expression.sum, expression.times
+local sum = expression.sum
 
 -- The products before and behind the blocks, as templates/model/multiply.c takes them, in the order of the pass; and
 -- by the map { name, y, y_step }, where their outputs go: of the head, whose rows are results, one for the panels that
@@ -15,10 +15,10 @@ local function products_of(p)
     local list, by_map, panel, output = {}, {}, layout.panel, p.output
     local function add(map, first, panels, prefix, y, y_step)
         if panels == 0 then return end
-        local function from(field, step) return sum("weights->" .. field, first > 0 and times(first, step) or 0) end
-        local fields = { { name = "weights", value = from(map.name, map.panel_step) } }
-        if p.type.scaled then fields[2] = { name = "scales", value = from(map.name .. "_scales", panel) } end
-        fields[#fields + 1] = { name = "bias", value = from(map.bias, panel) }
+        local function from(field, at) return sum("weights->" .. field, first > 0 and p.names.macro(at) or 0) end
+        local fields = { { name = "weights", value = from(map.name, "HEAD_REST_WEIGHTS") } }
+        if p.type.scaled then fields[2] = { name = "scales", value = from(map.name .. "_scales", "HEAD_REST") } end
+        fields[#fields + 1] = { name = "bias", value = from(map.bias, "HEAD_REST") }
         fields[#fields + 1] = { name = "inputs", value = map.inputs }
         fields[#fields + 1] = { name = "panels", value = panels }
         local name = prefix .. map.name:gsub("%.", "_") -- of a map of a run of blocks, too

@@ -1,10 +1,16 @@
-//$ takes prologue, helper, symbol, kernels, tile, projection, parts, groups, passes, residual, adds_residual, adds_bias
+//$ takes prologue, of_tile, helper, symbol, kernels, tile, projection, parts, groups, passes, residual, adds_residual, adds_bias
 //$ takes integers, measure, round, unpacked, blocks_argument, pass_arguments, projection_parameters
 //$ takes counter, rows_first, find_units, block_of, panel, folded, up_to, gain_text, projection_rows, x_text, lane_axis,
 //$ takes x_alignment, z_rows, blocks_total
 //$ -- What the kernel works on, one after the other.
 //$ local item = kernels.layout == "rows" and "token" or "tile"
 //$ local in_rows = integers and kernels.layout == "rows"
+//$ -- Where the words of product `p` of a stage begin among those of a repeat; how many each block has.
+//$ local function words_at(p, stage)
+//$     local rest = p ~= stage.products[1] and "_REST_AT" or "_AT"
+//$     return p.offset > 0 and names.constant("W" .. stage.number .. rest) or 0
+//$ end
+//$ local function block_words(p) return p.depth > 1 and p.depth .. " * " .. p.outputs or p.outputs end
 //$ lines(prologue)
 $(include(parts.round)) //$ if integers
 $(include(parts.product))
@@ -40,32 +46,34 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 
 //$ if group.count > 1 then
     for (size_t repeat = $(group.first); repeat < $(group.first + group.count); ++repeat,
-        w += $(group.words)$(integers and ", scales += " .. 4 * shape.padded or "")) {
-        float *y = z + repeat * $(shape.padded * tile);
+        w += $(names.constant("REPEAT_WORDS"))$(integers and ", scales += " .. 4 * shape.padded or "")) {
+        float *y = z + repeat * $(of_tile(shape.padded * tile));
 
 //$ elseif shape.repeats > 1 then
     /* repeat $(group.first): $(group.need) of $(plural(shape.padded, "output")) */
 //$ end
 //$ for _, stage in ipairs(group.stages) do
 //$ local source, target = stage.source, stage.target
-//$ if target == "z" then target = group.count > 1 and "y" or sum("z", group.z_at) end
+//$ if target == "z" then target = group.count > 1 and "y" or sum("z", of_tile(group.z_at)) end
     /* stage $(stage.number): $(stage.text) */
 //$ if stage.rows_first then
 //$ -- What follows `base` for the block at hand of product p: `at`, then `step` from block to block.
 //$ local function of_block(p, base, at, step) return p.count > 1 and sum(base, at) .. " + block * " .. step or sum(base, at) end
-//$ local function rounded(p, base, name) return of_block(p, base, p.rounded[name].at, p.rounded[name].block) end
+//$ local function rounded(p, base, name) return of_block(p, base, of_tile(p.rounded[name].at), of_tile(p.rounded[name].block)) end
     for (size_t tile = 0; tile < tiles; ++tile) {
 //$ for _, p in ipairs(stage.products) do
-//$ local x = of_block(p, source, p.x_at, p.x_block) .. " + tile * " .. stage.x_step
-//$ local function of_fold(base, name) return rounded(p, base, name) .. (p.folds > 1 and " + fold * " .. p.rounded[name].fold or "") end
+//$ local x = of_block(p, source, of_tile(p.x_at), of_tile(p.x_block)) .. " + tile * " .. of_tile(stage.x_step)
+//$ local function of_fold(base, name)
+//$     return rounded(p, base, name) .. (p.folds > 1 and " + fold * " .. of_tile(p.rounded[name].fold) or "")
+//$ end
 //$ local to_units = of_fold("units", "units")
         for (size_t block = 0; block < $(p.count); ++block)$(p.folds == 1 and " {" or "") //$ if p.count > 1
 //$ if p.folds > 1 then
         for (size_t fold = 0; fold < $(p.folds); ++fold) {
-//$ x = x .. " + fold * " .. p.fold_step
+//$ x = x .. " + fold * " .. of_tile(p.fold_step)
 //$ end
 //$ if stage.maxima then
-        $(helper)_units_of_maxima($(of_fold("maxima + tile * " .. integers.blocks * kernels.tile, "maxima")), $(to_units));
+        $(helper)_units_of_maxima($(of_fold("maxima + tile * " .. of_tile(integers.blocks * tile), "maxima")), $(to_units));
 //$ else
         $(helper)_units_$(p.rows)($(x), $(to_units));
 //$ end
@@ -84,15 +92,16 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ for _, part in ipairs(block.full) do
             $(helper)_outputs_$(part.outputs)($(rounded(p, "integers", "integers")),
                 $(folded and "&folds" or block.lines),
-                $(of_block(p, "w", p.offset + part.at, p.block_words)) + row * $(block.depth), $(panel),
+                $(of_block(p, "w", sum(words_at(p, stage), part.at), block_words(p))) + row * $(block.depth), $(panel),
                 $(of_block(p, "scales", p.scale_at + part.at, p.outputs)) + row,
                 $(rounded(p, "units", "units")), $(rounded(p, "starts", "starts")),
-                $(of_block(p, target, p.y_at + part.at * kernels.tile, p.y_block)) + row * $(kernels.tile) + tile * $(stage.y_step));
+                $(of_block(p, target, of_tile(p.y_at + part.at * tile), of_tile(p.y_block))) + row * $(tile)
+                + tile * $(of_tile(stage.y_step)));
 //$ end
         } //$ if p.count > 1 and #block.full > 1
 //$ end
 //$ for _, pass in ipairs(stage.steps) do
-            $(helper)_$(pass.name)($(target) + tile * $(stage.y_step)$(pass_arguments(pass, group)));
+            $(helper)_$(pass.name)($(target) + tile * $(of_tile(stage.y_step))$(pass_arguments(pass, group)));
 //$ end
         }
     }
@@ -106,7 +115,7 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ end
 //$ for _, p in ipairs(stage.products) do
 //$ local looped, before = p.count > 1 and not blocks_argument, unpacked and "unpacked, " or ""
-//$ local function block(base, at, step) return looped and base .. " + block * " .. step or sum(base, at) end
+//$ local function block(base, at, step) return looped and base .. " + block * " .. of_tile(step) or sum(base, of_tile(at)) end
 //$ local x, x_step = block(source, p.x_at, p.x_block), stage.x_step
 //$ local rounded = integers and kernels.layout == "lanes"
     for (size_t block = 0; block < $(p.count); ++block)$(rounded and " {" or "") //$ if looped
@@ -132,14 +141,15 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$         x, x_step = sum("integers", p.integers_at), integers.pitch
 //$     end
 //$ end
-    $(helper)_$(p.name)($(x)$(rounded and "" or ", " .. x_step), $(sum("w", p.offset))$(looped and " + block * " .. p.block_words or ""),
+    $(helper)_$(p.name)($(x)$(rounded and "" or ", " .. x_step),
+        $(sum("w", words_at(p, stage)))$(looped and " + block * " .. block_words(p) or ""),
         $(before)$(block(target, p.y_at, p.y_block)), $(stage.y_step), $(item)s$(blocks_argument and blocks_argument(p) or ""));
 } //$ if looped and rounded
 //$ end
 //$ if #stage.steps > 0 then
     for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))$(#stage.steps > 1 and " {" or "")
 //$ for _, pass in ipairs(stage.steps) do
-        $(helper)_$(pass.name)($(target) + $(item) * $(stage.y_step)$(pass_arguments(pass, group)));
+        $(helper)_$(pass.name)($(target) + $(item) * $(of_tile(stage.y_step))$(pass_arguments(pass, group)));
 //$ end
     } //$ if #stage.steps > 1
 //$ end
@@ -151,7 +161,7 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ if group.count > 1 then
     }
 //$ elseif group.after > 0 then
-    w += $(group.after);
+    w += $(names.constant("REPEAT_WORDS"));
     scales += $(4 * shape.padded); //$ if integers
 //$ end
 //$ end

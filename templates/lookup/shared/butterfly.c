@@ -1,4 +1,4 @@
-//$ takes helper, passes, values_type, residual, isa, kernels, tile, lane_axis
+//$ takes of_tile, helper, passes, values_type, residual, isa, kernels, tile, lane_axis
 //$ local lanes, vectors = isa.lanes, kernels.vectors
 //$ for _, pass in ipairs(passes) do
 //$ local rows, vector = pass.residual_rows, residual == "vector"
@@ -28,7 +28,7 @@
 //$ end
 //$ local function transform(segment, at, row)
 //$     for wire = 0, segment.live - 1 do
-    const $(isa.vector) v$(wire) = $(isa.load("v", sum(at, wire * pass.stride * tile)));
+    const $(isa.vector) v$(wire) = $(isa.load("v", sum(at, of_tile(wire * pass.stride * tile))));
 //$     end
 //$     for _, node in ipairs(segment.network.operations) do
     const $(isa.vector) $(node.name) = $(isa[node.op](node.left, node.right));
@@ -40,10 +40,10 @@
 //$             result = isa.add(result, isa.broadcast("bias[" .. sum(row, first) .. "]"))
 //$             if first + segment.from < rows then
 //$                 result = isa.fma(isa.broadcast(vector and "residual[" .. sum(row, first) .. "]" or residual),
-//$                     isa.load("x", sum(at, first * tile)), result)
+//$                     isa.load("x", sum(at, of_tile(first * tile))), result)
 //$             end
 //$         end
-    $(isa.store("v", sum(at, first * tile), result));
+    $(isa.store("v", sum(at, of_tile(first * tile)), result));
 //$     end
 //$ end
 //$ if (pass.measures or pass.panel or rows) and lanes > 1 then

@@ -1,4 +1,5 @@
-//$ takes prologue, symbol, helper, kernels, tile, in_scratch, training, projection_arguments, vertices_argument, hash, buffers, inverse_h
+//$ takes prologue, of_tile, symbol, helper, kernels, tile, in_scratch, training
+//$ takes projection_arguments, vertices_argument, hash, buffers, inverse_h
 //$ lines(prologue)
 
 /* The parameters as kernels of inference take them. */
@@ -35,11 +36,11 @@ void $(symbol)(const $(training.names.parameters) *parameters, const $(training.
             for (size_t tile = 0; tile < tiles; ++tile) {
                 const size_t before = tile * $(tile);
                 const size_t present = here - before < $(tile) ? here - before : $(tile);
-                $(kernels.names.load)(x + (first + at + before) * $(shape.x_step), present, x_tiles + tile * $(shape.d * tile));
+                $(kernels.names.load)(x + (first + at + before) * $(shape.x_step), present, x_tiles + tile * $(of_tile(shape.d * tile)));
             }
             $(kernels.names.projection)($(projection_arguments), tiles);
             for (size_t tile = 0; tile < tiles; ++tile)
-                $(kernels.names.hash)(z_here + tile * $(kernels.projection.rows.z * tile),
+                $(kernels.names.hash)(z_here + tile * $(of_tile(kernels.projection.rows.z * tile)),
                     code + (first + at + tile * $(tile)) * $(shape.slots),
                     score + (first + at + tile * $(tile)) * $(shape.slots)$(vertices_argument));
 //$ if inverse_h then

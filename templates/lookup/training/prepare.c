@@ -32,19 +32,25 @@ static void $(helper)_fold_block(const float *restrict block, double factor, flo
 //$ end
 
 /* Packs the projection's weights for forward and backward, as `lookupc pack` does: once after they changed.
-   prepared  [$(training.prepared)], 64-byte aligned
-   scratch   64-byte aligned; none may overlap. Cannot fail. */
+   parameters  their projection is read
+   prepared    [$(training.prepared)], 64-byte aligned
+   scratch     64-byte aligned; none may overlap. Cannot fail. */
 void $(symbol)(const $(training.names.parameters) *parameters, float *prepared, void *scratch)
 {
 //$ if shape.kind == "bh4" then
     float *folded = (float *) scratch;
-    double *columns = (double *) (void *) ((unsigned char *) scratch + $(4 * training.projection_floats));
+    double *columns = (double *) (void *) (folded + $(4 * shape.repeats) * $(names.constant("TRAIN_W_FLOATS")));
+    const float *from;
+    float *to;
+
     for (size_t block = 0; block < $(shape.repeats * 4 * (shape.padded // shape.block)); ++block)
         $(helper)_fold_block(parameters->projection + block * $(shape.block * shape.block),
             block / $(shape.padded // shape.block) % 4 == 3 ? $(training.decay) : 1.0,
             folded + block * $(shape.block * shape.block), columns);
 //$ else
-    const float *folded = parameters->projection;
+    const float *folded = parameters->projection, *from;
+    float *to;
+
     (void) scratch;
 //$ end
 //$ local variables = { "repeat", "block", "panel", "fold", "row", "column" }
@@ -52,15 +58,20 @@ void $(symbol)(const $(training.names.parameters) *parameters, float *prepared, 
 
     /* $(group.text) */
 //$ for _, box in ipairs(group.boxes) do
-//$ local from, to = box.from, box.to
-//$ for n, dim in ipairs(box.dims) do
-//$ local variable = variables[n]
+//$ local repeated = box.dims[1].count > 1
+    for (size_t repeat = 0; repeat < $(box.dims[1].count); ++repeat) { //$ if repeated
+    from = $(sum("folded", repeated and box.repeated_from or 0, box.from));
+    to = $(sum("prepared", repeated and box.repeated_to or 0, box.to));
+//$ local from, to = 0, 0
+//$ for n = 2, #variables do
+//$ local dim, variable = box.dims[n], variables[n]
 //$ if dim.count > 1 then
     for (size_t $(variable) = 0; $(variable) < $(dim.count); ++$(variable))
 //$ from, to = sum(times(variable, dim.from), from), sum(times(variable, dim.to), to)
 //$ end
 //$ end
-    prepared[$(to)] = folded[$(from)];
+    to[$(to)] = from[$(from)];
+    } //$ if repeated
 //$ end
 //$ end
 }

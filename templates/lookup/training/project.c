@@ -1,4 +1,4 @@
-//$ takes prologue, helper, isa, tile, vectors, code_tile, t, passes, training, in_tile, z_pitch, bias_strips, from, to
+//$ takes prologue, of_tile, helper, isa, tile, vectors, code_tile, t, passes, training, in_tile, z_pitch, bias_strips, from, to
 //$ lines(prologue)
 $(include("templates/lookup/lanes/product.c"))
 $(include("templates/lookup/shared/butterfly.c")) //$ if #passes > 0
@@ -75,16 +75,18 @@ void $(t.names.project)(const $(training.names.parameters) *parameters, const $(
     const size_t end = first + count;
     const uint16_t *code = tokens->code; //$ if m > 1
     const float zero = $hidden(0.0f); /* else its loop is a call of memset */ //$ if shape.kind == "bh4"
+//$ local place = "(float *) scratch"
 //$ for _, buffer in ipairs(t.buffers) do
 //$ local name = (buffer.name == "x" or buffer.name == "dx") and buffer.name .. "_tile" or buffer.name
-    float *$(name) = $(sum("(float *) scratch", buffer.at)); /* [$(buffer.rows)][$(tile)] */
+    float *$(name) = $(place); /* [$(buffer.rows)][$(tile)] */
+//$ place = sum(name, of_tile(buffer.rows * tile), buffer.floats - buffer.rows * tile)
 //$ end
 
-    $(helper)_sum_dy(tokens->dy + first * $(shape.y_step), count, sums + $(training.sums.bias));
+    $(helper)_sum_dy(tokens->dy + first * $(shape.y_step), count, sums + $(names.constant("TRAIN_SUMS_BIAS_AT")));
     for (; first < end; first += $(tile)) {
         const size_t present = end - first < $(tile) ? end - first : $(tile);
-        const float *z_tile = z + first / $(code_tile) * $(z_pitch * code_tile)$(in_tile and " + first % " .. code_tile or "");
-        const size_t place = first / $(code_tile) * $(shape.slots * code_tile)$(in_tile and " + first % " .. code_tile or "");
+        const float *z_tile = z + first / $(code_tile) * ($(z_pitch) * $(code_tile))$(in_tile and " + first % " .. code_tile or "");
+        const size_t place = first / $(code_tile) * ($(shape.slots) * $(code_tile))$(in_tile and " + first % " .. code_tile or "");
         $(t.names.load)(tokens->x + first * $(shape.x_step), present, x_tile);
 //$ loop("table", 0, shape.h, 1, function(table)
 //$ loop("token", 0, tile, lanes, function(token)
@@ -94,7 +96,7 @@ void $(t.names.project)(const $(training.names.parameters) *parameters, const $(
                     $(at("dz", shape.tau * tile)));
 //$ end, { braces = false })
 //$ end, { braces = false })
-        $(helper)_sum_rows(dz, sums + $(training.sums.projection_bias), $(shape.bits));
+        $(helper)_sum_rows(dz, sums + $(names.constant("TRAIN_SUMS_PROJECTION_BIAS_AT")), $(shape.bits));
 //$ if shape.kind == "bh4" then
         for (size_t i = 0; i < $(shape.d * tile); ++i)
             dx_tile[i] = zero;
@@ -142,7 +144,7 @@ void $(t.names.finish)(const float *sums, size_t parts, float *d_projection, flo
 //$ else
     (void) scratch;
 //$ end
-    for (size_t part = 0; part < parts; ++part, sums += $(training.sums.floats)) {
+    for (size_t part = 0; part < parts; ++part, sums += $(names.constant("TRAIN_SUMS"))) {
 //$ if shape.kind == "bh4" then
         for (size_t block = 0; block < $(shape.repeats * 4 * (shape.padded // shape.block)); ++block)
             $(helper)_unfold_block(sums + block * $(shape.block * shape.block),
@@ -153,8 +155,8 @@ void $(t.names.finish)(const float *sums, size_t parts, float *d_projection, flo
             d_projection[i] += sums[i];
 //$ end
         for (size_t i = 0; i < $(shape.bits); ++i)
-            d_projection_bias[i] += sums[$(training.sums.projection_bias) + i];
+            d_projection_bias[i] += sums[$(names.constant("TRAIN_SUMS_PROJECTION_BIAS_AT")) + i];
         for (size_t i = 0; i < $(shape.d_out); ++i)
-            d_bias[i] += sums[$(training.sums.bias) + i];
+            d_bias[i] += sums[$(names.constant("TRAIN_SUMS_BIAS_AT")) + i];
     }
 }

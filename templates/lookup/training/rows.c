@@ -10,8 +10,11 @@ static inline size_t $(helper)_place(size_t table, size_t token)
 }
 
 /* Buckets the tokens of a table by their codes, in order.
-   begin  [$(shape.rows) + 1]: bucket `row` is place[begin[row]] … place[begin[row + 1] - 1], where its scores are
-   token  likewise, the tokens; both [$(m > 1 and m .. " * " or "")tokens] */
+   code          of all tables and tokens
+   table         its number
+   tokens        how many there are
+   begin         [$(shape.rows) + 1]: bucket `row` is place[begin[row]] … place[begin[row + 1] - 1], where its scores are
+   place, token  [$(m > 1 and m .. " * " or "")tokens]: where a score is, and its token */
 static void $(helper)_bucket(const uint16_t *code, size_t table, size_t tokens, uint32_t *begin, uint32_t *place, uint32_t *token)
 {
     const uint32_t none = (uint32_t) $hidden_integer(0); /* else its loop is a call of memset */

@@ -1,6 +1,6 @@
 //$ takes isa, helper
 //$ -- Tables whose rows are sums in 16 bits of values rounded to 8 bits, several tables in one unit.
-//$ local hash, width, pitch, limit = shape.lsh, shape.width, names.constant("VALUE_PITCH"), shape.cache.limit
+//$ local hash, width, pitch, limit = shape.lsh, shape.width, names.constant("VALUE_PITCH"), names.constant("SUM_LIMIT")
 //$ local together, some = hash.together, plural(hash.together, "table")
 //$ local largest_lane, sum_of_lanes = across("max"), across("add")
 //$ -- What form(n) says of each of these tables.
@@ -59,7 +59,8 @@ static float $(helper)_unit(float peak, float unit, int16_t *restrict rows)
     return unit + 0.0f * peak;
 }
 
-/* Adds a value in whole units to $(plural(together, "row")). Returns $(2 * limit) or more if a sum is below -$(limit) now, or not below $(limit). */
+/* Adds a value in whole units to $(plural(together, "row")). Returns 2 * $(limit) or more if a sum is below
+   -$(limit) now, or not below $(limit). */
 static inline uint16_t $(helper)_add(const float *restrict value, float inverse, $(each(function(n) return "int16_t *restrict into" .. n end)))
 {
     uint16_t all = 0;
@@ -82,7 +83,7 @@ static inline float $(helper)_insert(const float *restrict value, $(parameters),
         return unit;
     const uint16_t all = $(helper)_add(value, 1.0f / unit, $(each(function(n) return "rows + row" .. n .. " * " .. pitch end)));
 
-    return all < $(2 * limit) ? unit : $(helper)_doubled(unit, rows);
+    return all < 2 * $(limit) ? unit : $(helper)_doubled(unit, rows);
 }
 
 /* y = y + a row of each of $(some). */

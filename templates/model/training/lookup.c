@@ -3,12 +3,13 @@
 //$ local function of_layer(base, step) return sum(base, layers and times("r->layer", step) or 0) end
 //$ local tables = l.tensors.tables
 //$ local layer_step, tables_step = place("layer", l.stride), place("tables_layer", l.tables_stride)
+//$ local rows_step = place("rows_layer", l.rows)
 //$ -- Of table `k` of a layer: its first row among all, how many of its rows are listed, and their gradients.
-//$ local row_of_table = sum(of_layer(tables.state_at, l.rows), times("k", l.table_rows))
+//$ local row_of_table = sum(of_layer(tables.state_at, rows_step), times("k", l.table_rows))
 //$ local count_of_table = "t->row_counts[" .. sum(of_layer(tables.first_table, l.h), "k") .. "]"
-//$ local table_floats = times("k", l.table_rows * l.pitch)
+//$ local table_floats = times("k", l.table_floats)
 //$ local gradients_of_table = sum("t->row_gradients", of_layer(l.listed_at, tables_step), table_floats)
-//$ local prepared = sum("r->memory + r->prepared_at", of_layer(l.prepared_at, l.prepared))
+//$ local prepared = sum("r->memory + r->prepared_at", of_layer(l.prepared_at, place("prepared_layer", l.prepared)))
 
 /* The parameters of the lookup FFN$(layers and " of a layer" or ""). */
 static void $(helper)_$(word)_ffn(const $(helper)_run *r, $(l.names.parameters) *ffn)
@@ -19,7 +20,7 @@ static void $(helper)_$(word)_ffn(const $(helper)_run *r, $(l.names.parameters) 
     ffn->$(field) = $(sum("parameters", place("tensor", l.tensors[field].at)));
 //$ end
     ffn->tables = $(sum("r->t->parameters", of_layer(place("tensor", tables.at), tables_step)));
-    ffn->state = r->t->table_state + (r->t->adam ? $(times(2, of_layer(l.listed_at, tables_step))) : $(of_layer(tables.state_at, l.rows)));
+    ffn->state = r->t->table_state + (r->t->adam ? $(times(2, of_layer(l.listed_at, tables_step))) : $(of_layer(tables.state_at, rows_step)));
     ffn->prepared = $(prepared);
 }
 
@@ -71,7 +72,7 @@ static void $(helper)_$(word)_look_back(const $(helper)_run *r, $(l.names.tokens
 
     $(helper)_$(word)_ffn(r, &ffn);
     tokens->count = r->sequences * r->length;
-    tokens->uses = t->row_uses ? $(sum("t->row_uses", of_layer(tables.state_at, l.rows))) : NULL;
+    tokens->uses = t->row_uses ? $(sum("t->row_uses", of_layer(tables.state_at, rows_step))) : NULL;
     $(helper)_wait(t);
     if (t->rows) {
         for (size_t k = table; k < end; ++k) {

@@ -87,8 +87,11 @@ $(api)size_t $(v.training.names.workspace)(size_t sequences, size_t length, size
 /* Adds the gradients of the sum of the cross-entropies (nats) of the targets, times
    gradient_scale$(lookups[1] and ", and updates tables" or ""); returns that sum, the same to
    every part, and the same bytes for any number of parts.
+   t             what the part reads and writes
    ids, targets  [sequences][length], ids below $(names.macro("VOCAB")); a target of -1 does not count
-   length        at most $(names.macro("CONTEXT")) */
+   sequences     how many there are
+   length        of each, at most $(names.macro("CONTEXT"))
+   workspace     of as many bytes as such a call takes, see above */
 //$ end
 $(api)double $(v.training.names.step)(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences,
     size_t length, void *workspace);

@@ -90,6 +90,7 @@ static void $(helper)_write_edge(size_t rows, size_t columns, const float *restr
 }
 $(include("templates/model/training/product_bf16.c")) //$ if product.bf16
 $(include("templates/model/training/product_f32.c")) //$ if not product.bf16
+//$ local packed_b = names.macro("TRAIN_DEPTH") .. (product.bf16 and " / 2 * " or " * ") .. names.macro("TRAIN_COLUMNS")
 
 /* C = A B, or C += A B, of these sizes; scratch: $(plural(product.floats, "float")). */
 static void $(helper)_product(const $(helper)_sizes *sizes, const $(helper)_matrix *a, const $(helper)_matrix *b,
@@ -113,7 +114,7 @@ static void $(helper)_product(const $(helper)_sizes *sizes, const $(helper)_matr
                 $(helper)_pack_across(b->at + j * b->step + k, b->step, part.depth, part.columns, scratch);
             else
                 $(helper)_pack(b->at + k * b->step + j, b->step, part.depth, part.columns, scratch);
-            $(helper)_times_strips(&part, &left, scratch, part.depth, &to, scratch + $(product.packed_b));
+            $(helper)_times_strips(&part, &left, scratch, part.depth, &to, scratch + $(packed_b));
         }
     }
 }

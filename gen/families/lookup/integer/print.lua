@@ -84,6 +84,7 @@ function integer_kernels.files(p, v)
         storage = p.projection.storage,
         eights = has_eights(plan.blocks),
         tile = 1,
+        of_tile = function(floats) return floats end, -- a tile is a token
         lane_axis = "",
         values_type = "int32_t",
     })

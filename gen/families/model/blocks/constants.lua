@@ -79,6 +79,7 @@ local function list_of(p, buffers)
     end
     local row = shape.from_keys and "row of keys" or "value"
     add("VALUE_PITCH", shape.cache.pitch, "elements of a " .. row .. ", filled up")
+    if shape.cache.limit then add("SUM_LIMIT", shape.cache.limit, "units: sums in rows of tables are below it") end
     if shape.cache.code_pitch then add("CODE_PITCH", shape.cache.code_pitch, "codes from table to table") end
     if p.sums then
         add("SUMS_PITCH", shape.sums.pitch, "floats from row to row of sums over tokens")

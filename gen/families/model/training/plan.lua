@@ -323,7 +323,8 @@ local function embedding_tape(p, c, constants)
     operation.word = t.words.at
     if views.positions then
         local tensor = matrix(c, views.positions, "embedding", { deviation = 0.02 })
-        operation.positions = tensor.at + (m.embedding.first_position or 0) * e.width
+        operation.first_position = m.embedding.first_position or 0
+        operation.positions = tensor.at + operation.first_position * e.width
     elseif e.positions then
         operation.sinusoids = constants.add("sinusoids", m.attention.context * e.width, {
             sinusoids = m.embedding.sinusoidal.order,

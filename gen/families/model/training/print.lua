@@ -55,9 +55,12 @@ local function places_of_tape(p, own, values)
     for _, tensor in ipairs(p.training.tensors) do
         tensors[tensor.at] = tensors[tensor.at] or tensor
     end
-    local function tensor(number, name)
-        local of = tensors[number]
-        if of then add("tensor", number, name .. "_at", of.name .. ", [" .. table.concat(of.shape, "][") .. "]") end
+    -- `first`: number of the row that begins there, with `width` columns
+    local function tensor(number, name, first, width)
+        local of = number and tensors[number - (first or 0) * (width or 0)]
+        local behind = (first or 0) > 0 and ", from row " .. first .. " on" or ""
+        if not of then return end
+        add("tensor", number, name .. "_at", of.name .. ", [" .. table.concat(of.shape, "][") .. "]" .. behind)
     end
     open "Where tensors lie among all parameters, in floats: "
     for _, step in ipairs(own.forward) do
@@ -73,7 +76,7 @@ local function places_of_tape(p, own, values)
             tensor(step.scales, "attention_scale")
         elseif step.op == "embed" then
             tensor(step.word, "words")
-            tensor(step.positions, "positions")
+            tensor(step.positions, "positions", step.first_position, step.to.width)
             tensor(step.token_type, "token_type")
         elseif step.op == "lookup" then
             for _, field in ipairs { "projection", "projection_bias", "bias", "tables" } do
@@ -87,8 +90,10 @@ local function places_of_tape(p, own, values)
     end
     if values.layers then
         add("layer", values.stride, "layer", "from layer to layer")
-        local tables = values.lookup and values.lookup.tables_stride
-        add("tables_layer", tables, "tables_layer", "from the tables of a layer to those of the next")
+        local looked = values.lookup or {}
+        add("tables_layer", looked.tables_stride, "tables_layer", "from the tables of a layer to those of the next")
+        add("rows_layer", looked.rows, "rows_layer", "rows of all tables of a layer")
+        add("prepared_layer", looked.prepared, "prepared_layer", "of the packed projection of a layer")
     end
     open "Where values that the way back needs lie in memory, in floats for each token of it: "
     add("kept", own.at, "at", "before the first of them")
@@ -269,11 +274,12 @@ local function lookup_of(own, v, gradients)
         tables_stride = own.tables_stride,
         rows = ffn.shape.h * ffn.shape.rows,
         h = ffn.shape.h,
-        table_rows = ffn.shape.rows,
+        table_rows = ffn.names.constant "TABLE_ROWS",
+        table_floats = ffn.names.constant "TABLE_PITCH",
         prepared_at = step.prepared_at,
         prepared = blob.round_up(trained.prepared, 16),
         tile = trained.tile,
-        sums = trained.sums.floats,
+        sums = ffn.names.constant "TRAIN_SUMS",
         struct = { type = trained.names.tokens, name = "tokens" },
         fields = {
             { name = "z", cast = "" },
@@ -281,7 +287,6 @@ local function lookup_of(own, v, gradients)
             { name = "score", cast = "" },
             { name = "slope", cast = "", back = true },
         },
-        pitch = step.tensors.tables.pitch,
         listed_at = step.tensors.tables.at - gradients,
     }
 end
