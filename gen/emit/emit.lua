@@ -19,6 +19,7 @@ local promise = require "gen.emit.promise"
 local render = require "gen.emit.render"
 local single_file = require "gen.emit.single_file"
 local sizes = require "gen.families.sizes"
+local turns = require "gen.print.turns"
 local twins = require "gen.print.twins"
 
 local emit = {}
@@ -86,10 +87,11 @@ local function named(p, text)
     return (text:gsub("%$(%a)", firsts))
 end
 
--- Text of a file of plan `p`: names filled in, factors of 1 dropped, lines indented, comments filled, long lines
--- broken. as_it_is: C++ and assembly, which are indented as the template is.
+-- Text of a file of plan `p`: names filled in, loops of one turn and factors of 1 dropped, lines indented, comments
+-- filled, long lines broken. as_it_is: C++ and assembly, which are indented as the template is.
 local function finish(p, text, as_it_is)
-    text = factors.dropped(named(p, text))
+    text = named(p, text)
+    text = factors.dropped(as_it_is and text or turns.unrolled(text))
     return long_lines.broken(comments.filled(as_it_is and text or indent.by_structure(text)))
 end
 

@@ -1,5 +1,5 @@
--- Factors of 1 in emitted C: a template multiplies and divides by a pitch, and adds one less, without asking whether it
--- is 1; emission drops that.
+-- Factors of 1 and terms of 0 in emitted C: a template multiplies and divides by a pitch, and adds one less, without
+-- asking whether it is 1; emission drops that.
 local factors = {}
 
 -- What stands in brackets between these marks, without them unless it is a choice or several expressions.
@@ -8,19 +8,33 @@ local function plain(before, bracket, after)
     return before .. bracket:sub(2, -2) .. after
 end
 
--- C without comments.
-local function without(code)
+-- C without comments, once more simple.
+local function simpler(code)
     return (
-        code:gsub("([%w_%])]) %+ 0([%]),;])", "%1%2")
+        code:gsub("%f[%w_.]0 [*/%%] [%w_]+%f[^%w_.%[(]", "0")
+            :gsub("%f[%w_.]0 [*/%%] %b()", "0")
+            :gsub("([%w_%])]) [+-] 0([%]),;])", "%1%2")
+            :gsub("([%w_%])]) [+-] 0( [+<?:-] )", "%1%2")
+            :gsub("([%[(,=?:<>]%s*)0 %+ %f[%w_(]", "%1")
             :gsub("([%[,(=] ?)(%b()) [*/] 1([%],);])", plain)
             :gsub("([%w_%])]) [*/] 1%f[^%w_.]", "%1")
-            :gsub("([%[(,=?:<>+] ?)1 %* %f[%w_(]", "%1")
+            :gsub("([%[(,=?:<>+]%s*)1 %* %f[%w_(]", "%1")
+            :gsub("([^%w_])%(([%w_]+)%) %* %f[%w_(]", "%1%2 * ")
     )
+end
+
+local function without(code)
+    local before
+    repeat
+        before, code = code, simpler(code)
+    until code == before
+    return code
 end
 
 -- The C `text` without its factors and divisors of 1 and without zeros that are added; comments stay.
 function factors.dropped(text)
-    local found = text:find " [*/] 1%f[^%w_.]" or text:find "%f[%w_.]1 %* " or text:find " %+ 0[%]),;]"
+    local found = text:find " [*/] 1%f[^%w_.]" or text:find "%f[%w_.]1 %* " or text:find " [+-] 0[%]),; ]"
+    found = found or text:find "%f[%w_.]0 [*/%%+] "
     if not found then return text end
     local parts, at = {}, 1
     for first, past in text:gmatch "()/%*.-%*/()" do

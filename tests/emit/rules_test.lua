@@ -1,4 +1,4 @@
--- Emitted C keeps the rules of tests/support/rules.lua, but for what is listed here as not yet mended.
+-- Emitted C keeps the rules of tests/support/rules.lua.
 local check = require "tests.support.check"
 local covering = require "tests.fuzz.covering"
 local effort = require "tests.effort"
@@ -95,21 +95,6 @@ end
 
 -- ## Bundles keep them
 
--- What breaks a rule today: templates by rule. What is common is met with effort quick, too. What nothing breaks any
--- more fails.
-local exceptions = {
-    comment = {},
-    idle = { -- loops that models of one row or head turn once
-        ["templates/model/blocks/attention.c"] = "common",
-        ["templates/model/blocks/blocks.c"] = "common",
-        ["templates/model/blocks/table_attention.c"] = "common",
-        ["templates/model/forward.c"] = "common",
-    },
-    offset = {},
-    parameters = {},
-    twice = {},
-}
-
 -- The instruction sets that bundles are for: with effort quick one or two of each architecture, and half of the
 -- models.
 local sets = { "scalar", "avx2", "amx_int8", "i8mm", "mve", "rvv", "wasm" }
@@ -149,31 +134,20 @@ local function each_training_bundle(look)
 end
 
 function test.bundles_keep_the_rules()
-    local met, lines, count = {}, {}, 0
+    local lines, count = {}, 0
     local function look(files)
         local c = {}
         for _, file in ipairs(files) do
             if file.name:find "%.[ch]$" then c[#c + 1] = file end
         end
         for _, one in ipairs(rules.broken(c)) do
-            met[one.rule .. " " .. one.template] = true
-            if not exceptions[one.rule][one.template] then
-                count = count + 1
-                if count <= 20 then lines[count] = one.line() .. " (" .. one.template .. ")" end
-            end
+            count = count + 1
+            if count <= 20 then lines[count] = one.line() .. " (" .. one.template .. ")" end
         end
     end
     each_covering_bundle(look)
     each_training_bundle(look)
     if count > #lines then lines[#lines + 1] = "and " .. count - #lines .. " more" end
-    for rule, templates in pairs(exceptions) do
-        for template, kind in pairs(templates) do
-            if not met[rule .. " " .. template] and (kind == "common" or effort.full "covering") then
-                local line = "tests/emit/rules_test.lua: exceptions: %s: %s: nothing breaks it any more"
-                lines[#lines + 1] = string.format(line, rule, template)
-            end
-        end
-    end
     if #lines > 0 then error(table.concat(lines, "\n"), 0) end
 end
 

@@ -74,7 +74,7 @@ $(include("templates/model/blocks/table_clear.c", { count = "tokens", code = cod
         for (size_t token = 0; token < tokens; ++token) {
 //$ if window > 0 then
             if (first + token >= $(window)) { /* one leaves the window */
-                const size_t step = token < $(window) ? $(window) : tokens;
+                const size_t step = token < $(window) ? $(window) : tokens; //$ if hash.tables > 1
                 const uint16_t *own = token < $(window) ? codes + (first + token) % $(window) : k_code + token - $(window);
                 const uint16_t *code = own + table * step;
                 const float *value = token < $(window) ? values + (oldest + token) * $(pitch) : v + (token - $(window)) * v_step;
