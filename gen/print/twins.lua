@@ -134,11 +134,12 @@ end
 -- something else is called so.
 local function name_all(items, own, known, taken)
     for _, item in ipairs(items) do
-        local members, name = {}, item.name
+        local members, name, shortest = {}, item.name, item.name
         for _, other in ipairs(item.names or {}) do
             members[other], name = true, common(name, other)
+            shortest = #other < #shortest and other or shortest
         end
-        if not members[name] and taken(name) then name = item.name end
+        if not members[name] and taken(name) then name = shortest end -- lines are broken already
         for other in pairs(members) do
             (item.is_local and own or known)[other] = name
         end

@@ -62,10 +62,10 @@ static void $(helper)_round_rows(const $(helper)_matrix *matrix, size_t depth, s
             const float *from = a_across ? a + k * a_step + row : a + row * a_step + k;
             float part[$(lanes * pair)];
             const float *of = part;
-            size_t step = $(pair);
+            size_t step = $(pair); //$ if lanes > 1
             if (whole && !a_across) {
                 of = from;
-                step = a_step;
+                step = a_step; //$ if lanes > 1
 //$ if lanes > 1 then
 //$ local transpose = once("templates/math/transpose.c", { step = strip }) .. "_transpose"
             } else if (whole) {
