@@ -20,7 +20,6 @@ local function simpler(code)
             :gsub("([%w_%])]) [*/] 1%f[^%w_.]", "%1")
             :gsub("([%[(,=?:<>+]%s*)1 %* %f[%w_(]", "%1")
             :gsub("([^%w_])%(([%w_]+)%) %* %f[%w_(]", "%1%2 * ")
-            :gsub("( %*%)) %(([%w_]+)%)([;,)])", "%1 %2%3")
     )
 end
 
@@ -35,7 +34,7 @@ end
 -- The C `text` without its factors and divisors of 1 and without zeros that are added; comments stay.
 function factors.dropped(text)
     local found = text:find " [*/] 1%f[^%w_.]" or text:find "%f[%w_.]1 %* " or text:find " [+-] 0[%]),; ]"
-    found = found or text:find "%f[%w_.]0 [*/%%+] " or text:find " %*%) %([%w_]+%)"
+    found = found or text:find "%f[%w_.]0 [*/%%+] "
     if not found then return text end
     local parts, at = {}, 1
     for first, past in text:gmatch "()/%*.-%*/()" do

@@ -25,7 +25,7 @@ $(include("templates/lookup/shared/add_bias.c", { bypass = true })) //$ if adds_
    weights  bound weights
    x        [$(item)s]$(projection_rows)$(lane_axis)$(x_text)
    $(kernels.projection.rows.b and "a, b" or "a   ")     [$(item)s][$(shape.padded)]$(lane_axis), overwritten
-   z        [$(item)s][$(z_rows)]$(lane_axis)$(z_rows > shape.bits and (shape.bits == 1 and ", the first row is the result" or ", the first " .. shape.bits .. " rows are the result") or "")
+   z        [$(item)s][$(z_rows)]$(lane_axis), the first $(shape.bits == 1 and "row is" or shape.bits .. " rows are") the result
    $((buffer.name .. "         "):sub(1, 9))$(buffer.text), overwritten //$ for _, buffer in ipairs(kernels.work)
    All 64-byte aligned$(x_alignment), none may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const float *restrict x,
@@ -41,7 +41,6 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$     end
 //$ end
     $(helper)_factors factors; //$ if in_rows
-//$ local units_at -- where factors.units begin
     $(helper)_folds folds; //$ if folded and rows_first
 //$ for _, group in ipairs(groups) do
 
@@ -125,9 +124,8 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$     local starts = integers.starts and sum("starts", place)
 //$     if in_rows then
     factors.scales = $(sum("scales", p.scale_at));
-    factors.units = $(sum("units", place)); //$ if place ~= units_at
-    factors.starts = $(starts); //$ if starts and place ~= units_at
-//$     units_at = place
+    factors.units = $(sum("units", place));
+    factors.starts = $(starts); //$ if starts
 //$     end
 //$     before = in_rows and "&factors, " or sum("scales", p.scale_at) .. (looped and " + block * " .. p.outputs or "") .. ", "
 //$         .. sum("units", place) .. ", " .. (starts and starts .. ", " or "")

@@ -111,7 +111,7 @@ static void $(helper)_$(phase.word)(const $(names.type("call")) *call, size_t la
 //$ if shape.sequences then
 
 /* $(which) for sequences of tokens, sequence s from token offsets[s] - offsets[0] of x$(sums and "" or " and y") on,
-   $(plural(v.chunk, "token")) at a time$(sums and "; y: the sums over them" or ""); see $(names.header). */
+   $(v.chunk) tokens at a time$(sums and "; y: the sums over them" or ""); see $(names.header). */
 //$ else
 
 /* $(which) for `tokens` tokens from position `first` on, $(v.chunk) at a time; see $(names.header). */

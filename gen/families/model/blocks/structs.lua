@@ -75,7 +75,7 @@ end
 local function cache_of(p)
     local fields = {}
     for _, part in ipairs(p.shape.cache.parts) do
-        fields[#fields + 1] = { type = part.storage .. " *", name = part.name, at = part.at, read = part.read }
+        fields[#fields + 1] = { type = part.storage .. " *", name = part.name, at = part.at }
     end
     if p.shape.mixed then
         fields[#fields + 1] = { type = "size_t ", name = "positions", doc = "that the layer holds" }
