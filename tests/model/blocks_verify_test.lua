@@ -81,6 +81,11 @@ function test.caches_of_keys()
         "i8"
     )
     keys(
+        "keys_rotated_in_windows_of_some_layers",
+        "d = 64, heads = 2, attention = { window = 16, full_layers = { 1 }, rope = {}, context = 70 }, \z
+            ffn = { kind = 'mlp', f = 40, activation = 'gelu' }"
+    )
+    keys(
         "ring_of_keys",
         "d = 24, heads = 3, parallel = true, checkpoint = 'gpt_neox', attention = { eliminate = 'K', window = 9, \z
             rope = { share = 0.5 }, context = 70 }, ffn = { kind = 'mlp', f = 40, activation = 'relu' }",

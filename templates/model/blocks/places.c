@@ -1,6 +1,5 @@
-//$ takes helper, v, structs, layers, multiplied, filled
+//$ takes helper, v, structs, layers, map_uses
 //$ -- Where a layer's weights, its cache and the rows of a chunk lie: nothing else knows offsets and strides of these.
-//$ -- multiplied, filled: by letter, linear maps whose products are steps, and those that are read elsewhere.
 //$ local macro = names.constant
 //$ if shape.full_layers then
 
@@ -30,9 +29,9 @@ static const size_t $(helper)_cache_begins[$(shape.layers)] = {
 //$ for _, map in ipairs(structs.layer.maps) do
 //$ local fields = fields_of(map)
 //$ local own = "const " .. names.type("layer") .. " *own"
-//$ if multiplied[map.letter] then
+//$ if map_uses[map.letter] == "product" then
 $(include("templates/model/multiply.c", { name = map.name, what = map.letter .. " of a layer", of = own, fields = fields, matrix = structs.matrix }))
-//$ elseif filled[map.letter] then
+//$ elseif map_uses[map.letter] then
 
 /* The linear map $(map.letter) of a layer$(structs.converts and ", but not its strip" or ""). */
 static void $(helper)_$(map.name)_at($(own), $(structs.matrix) *map)
@@ -154,8 +153,8 @@ static void $(helper)_attention_at(const $(names.type("call")) *call, const $(na
 //$ else
     (void) call; /* tokens attend one at a time */
 //$ end
-    (void) layer; /* attention is the same in all */ //$ if not structs.of_layer[1]
-    a->$(name) = layer->$(name); //$ for _, name in ipairs(structs.of_layer)
+    (void) layer; /* attention is the same in all */ //$ if not structs.attention[1].of_layer
+    a->$(field.name) = layer->$(field.name); //$ for _, field in ipairs(structs.attention) if field.of_layer
     a->tile = b->attention; //$ if tile ~= ""
     a->$(field.name) = $(working(field, "b->attention + " .. tile .. (some and "most * " or ""))); //$ for _, field in ipairs(structs.attention) if field.item
 //$ end

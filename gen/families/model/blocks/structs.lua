@@ -34,10 +34,14 @@ local function lookups_of(p)
 end
 
 -- The weights of a layer: { fields, maps: { name, letter, places }, lookups }. What a single step reads is no field,
--- but filled right before: a linear map, the weights of a LookupFFN.
+-- but filled right before: a linear map, the weights of a LookupFFN. Fields that the kernel of attention reads, too,
+-- are marked: a window where only some layers have one, and angles where keys are rotated when they are read.
 local function layer_of(p)
     local shape, fields, maps = p.shape, {}, {}
-    local function add(field) fields[#fields + 1] = field end
+    local function add(field, attends)
+        field.attends = attends
+        fields[#fields + 1] = field
+    end
     add { type = "const " .. p.names.weights .. " *", name = "weights", doc = "of all layers" }
     add { type = "size_t ", name = "number", doc = "of the layer" }
     for i, map in ipairs(p.maps) do
@@ -64,10 +68,11 @@ local function layer_of(p)
     if shape.shaped then add(place("attention_shape", "attention_shape", step, "alpha, beta, gamma of each head")) end
     if shape.lsh then add(place("signs", "attention_signs", "SIGNS_LAYER", "that heads are multiplied by")) end
     if shape.rope then
-        add(place("cosines", "cosines", nil, "of the angles of positions, the same in all layers"))
-        add(place("sines", "sines", nil, "likewise"))
+        add(place("cosines", "cosines", nil, "of the angles of positions, the same in all layers"), shape.from_keys)
+        add(place("sines", "sines", nil, "likewise"), shape.from_keys)
     end
-    if shape.full_layers then add { type = "size_t ", name = "window", doc = "positions that a token attends to" } end
+    local window = { type = "size_t ", name = "window", doc = "positions that a token attends to" }
+    if shape.full_layers then add(window, true) end
     return { fields = fields, maps = maps, lookups = lookups_of(p) }
 end
 
@@ -139,22 +144,14 @@ local function table_attention_of(p)
     return fields
 end
 
--- Names of fields of a layer that the kernel of attention reads: its window where only some layers have one, angles
--- where keys are rotated when they are read.
-local function of_layer(shape)
-    if shape.lsh then return {} end
-    return shape.full_layers and { "window" } or shape.from_keys and shape.rope and { "cosines", "sines" } or {}
-end
-
--- What the kernel of attention reads, works in and writes.
+-- What the kernel of attention reads, works in and writes; first what is of the layer.
 local function attention_of(p, layer)
     if p.shape.lsh then return table_attention_of(p) end
-    local fields, wanted = {}, {}
-    for _, name in ipairs(of_layer(p.shape)) do
-        wanted[name] = true
-    end
+    local fields = {}
     for _, field in ipairs(layer.fields) do
-        if wanted[field.name] then fields[#fields + 1] = { type = field.type, name = field.name, doc = field.doc } end
+        if field.attends then
+            fields[#fields + 1] = { type = field.type, name = field.name, doc = field.doc, of_layer = true }
+        end
     end
     for _, item in ipairs(p.variants[1].buffers.queries) do
         fields[#fields + 1] = { type = item.storage .. " *", name = item.name, item = item }
@@ -224,8 +221,8 @@ end
 --   layer         fields, { type, name, doc } each, of: the section that it is a place in, step: the constant of its
 --                 distance from layer to layer; maps: { name, letter, places: such fields of a linear map };
 --                 lookups: { count, places }
---   cache, buffers, attention, call   fields; at: where a part of the cache lies; item: a buffer in scratch
---   of_layer      names of fields of a layer that attention has, too
+--   cache, buffers, attention, call   fields; at: where a part of the cache lies; item: a buffer in scratch;
+--                 of_layer: a field of the layer, too
 --   lookup        the struct of the weights of a LookupFFN; false: no step looks up
 --   rows          q, k, v and y of attention, as rows_of has them
 --   matrix        the struct of its linear maps
@@ -239,7 +236,6 @@ function structs.of(p)
         cache = cache_of(p),
         buffers = buffers_of(p),
         attention = attention_of(p, layer),
-        of_layer = of_layer(p.shape),
         lookup = looks_up and p.parts[1].plan.names.weights or false,
         rows = rows_of(p),
         call = call_of(p),
