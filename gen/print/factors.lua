@@ -1,5 +1,7 @@
 -- Factors of 1 and terms of 0 in emitted C: a template multiplies and divides by a pitch, and adds one less, without
 -- asking whether it is 1; emission drops that.
+local c = require "gen.print.code"
+
 local factors = {}
 
 -- What stands in brackets between these marks, without them unless it is a choice or several expressions.
@@ -23,6 +25,7 @@ local function simpler(code)
     )
 end
 
+-- C without comments, as simple as it gets.
 local function without(code)
     local before
     repeat
@@ -31,19 +34,11 @@ local function without(code)
     return code
 end
 
--- The C `text` without its factors and divisors of 1 and without zeros that are added; comments stay.
+-- The C `text` without its factors and divisors of 1, multiples of 0 and zeros that are added; comments stay.
 function factors.dropped(text)
     local found = text:find " [*/] 1%f[^%w_.]" or text:find "%f[%w_.]1 %* " or text:find " [+-] 0[%]),; ]"
     found = found or text:find "%f[%w_.]0 [*/%%+] "
-    if not found then return text end
-    local parts, at = {}, 1
-    for first, past in text:gmatch "()/%*.-%*/()" do
-        parts[#parts + 1] = without(text:sub(at, first - 1))
-        parts[#parts + 1] = text:sub(first, past - 1)
-        at = past
-    end
-    parts[#parts + 1] = without(text:sub(at))
-    return table.concat(parts)
+    return found and c.changed(text, without) or text
 end
 
 return factors

@@ -1,11 +1,8 @@
 -- Loops of one turn in emitted C: templates print loops over tables, heads and vectors without asking whether there is
 -- only one of them; emission prints the turn instead.
+local c = require "gen.print.code"
+
 local turns = {}
-
-local function blank(part) return (part:gsub("[^\n]", " ")) end
-
--- `text` with blanks for comments: places stay.
-local function code_of(text) return (text:gsub("/%*.-%*/", blank)) end
 
 -- The place behind the statement that begins at `at` of `code`; nil: it is not of a kind that is known.
 local function behind_statement(code, at)
@@ -23,36 +20,30 @@ local function behind_statement(code, at)
     end
 end
 
--- The only turn of the loop that `code` begins with: { variable, value, also: what follows it, body, past: places
--- behind its head and its body }; nil: it has several, or unknown ones, or one that it may leave.
-local function turn_of(code)
+-- The only turn of the loop that `text` has from `first` on: { variable, value, also: what follows it, body, past:
+-- places behind its head and its body }; nil: it has several, or unknown ones, or one that it may leave.
+local function turn_of(text, first)
     local pattern = "^for %([%w_]+ ([%a_][%w_]*) = (%d+); ([%a_][%w_]*) < (%d+); ([^()]-)%)()"
-    local variable, from, other, to, step, body = code:match(pattern)
+    local variable, from, other, to, step, body = text:match(pattern, first)
     if not variable or variable ~= other then return nil end
     local own, also = step:match "^([^,]*),?%s*(.*)$"
     local width = own == "++" .. variable and 1 or tonumber((own:match("^" .. variable .. " %+= (%d+)$")))
     from, to = math.tointeger(from), math.tointeger(to)
     if not width or from >= to or from + width < to then return nil end
-    local past = behind_statement(code, body)
-    if not past or code:sub(body, past):find "%f[%w_]continue;" or code:sub(body, past):find "%f[%w_]break;" then
-        return nil
-    end
-    return { variable = variable, value = tostring(from), also = also, body = body, past = past }
+    local code = c.blanked(text:sub(body))
+    local past = behind_statement(code, 1)
+    local inside = past and code:sub(1, past)
+    if not past or inside:find "%f[%w_]continue;" or inside:find "%f[%w_]break;" then return nil end
+    return { variable = variable, value = tostring(from), also = also, body = body, past = body + past - 1 }
 end
 
 -- `text` of C where `variable`, outside of comments, is `value`.
 local function with_value(text, variable, value)
-    local function replaced(part)
+    return c.changed(text, function(part)
         return (part:gsub("([.>]?)%f[%w_]" .. variable .. "%f[^%w_]", function(before)
             return before == "" and value or nil
         end))
-    end
-    local parts, at = {}, 1
-    for first, past in text:gmatch "()/%*.-%*/()" do
-        parts[#parts + 1] = replaced(text:sub(at, first - 1)) .. text:sub(first, past - 1)
-        at = past
-    end
-    return table.concat(parts) .. replaced(text:sub(at))
+    end)
 end
 
 -- Whether statements in `code` declare something.
@@ -70,7 +61,7 @@ local function printed(text, turn, alone)
     local inside = body:match "^%s*{[ ]*\n?(.-)%s*}$"
     local many = inside ~= nil or also ~= ""
     inside = (inside or body:gsub("^%s+", "")) .. also
-    if many and (alone or declares("{" .. code_of(inside))) then return "{\n" .. inside .. "\n}" end
+    if many and (alone or declares("{" .. c.blanked(inside))) then return "{\n" .. inside .. "\n}" end
     return inside
 end
 
@@ -82,15 +73,12 @@ function turns.unrolled(text)
     end
     for i = #heads, 1, -1 do -- inner ones first
         local first = heads[i]
-        local from, to, step = text:match("^for %([%w_]+ [%w_]+ = (%d+); [%w_]+ < (%d+); [^),]-(%d*)[,)]", first)
-        local once = from and tonumber(from) + (tonumber(step) or 1) >= tonumber(to)
-        local turn = once and turn_of(code_of(text:sub(first)))
-        local before = turn and code_of(text:sub(1, first - 1))
+        local turn = turn_of(text, first)
+        local before = turn and c.blanked(text:sub(1, first - 1))
         local line = turn and before:match "([^\n]*)\n%s*$" or ""
         if turn and not line:find "^%s*#pragma" then
             local alone = not line:find "^%s*#" and before:find "[^;{}%s]%s*$" ~= nil
-            local tail = text:sub(first)
-            text = text:sub(1, first - 1) .. printed(tail, turn, alone) .. tail:sub(turn.past)
+            text = text:sub(1, first - 1) .. printed(text, turn, alone) .. text:sub(turn.past)
         end
     end
     return text

@@ -21,14 +21,6 @@
 #define $(macro("UNPACKED_AT")) $(v.unpacked_at) /* where weights converted to floats lie in scratch, in floats */
 //$ end
 //$ local rounds, activates, joined = {}, false, false -- joined: the activation that a product by tiles ends with
-//$ local multiplied, filled = {}, {} -- by letter, maps whose product is a step, and those that are read elsewhere
-//$ for _, phase in ipairs(v.phases) do
-//$     for _, step in ipairs(phase.steps) do
-//$         local whole = not (tiles and step.activated)
-//$         if step.op == "product" then (whole and multiplied or filled)[step.map.letter] = true end
-//$         if step.values then filled[step.values.letter] = true end
-//$     end
-//$ end
 //$ for _, step in ipairs(after) do
 //$     joined, activates = tiles and step.of and step or joined, step.op == "activate" and step or activates
 //$ end
@@ -60,7 +52,7 @@ $(include("templates/model/blocks/activate.c", { activated = activated, step = a
 //$ end
 //$ local rotated = { rope = shape.rope or false, width = shape.width, in_place = shape.lsh ~= nil }
 //$ local turn = shape.rope and once("templates/model/blocks/rotate.c", rotated)
-$(include("templates/model/blocks/places.c", { layers = layers, multiplied = multiplied, filled = filled }))
+$(include("templates/model/blocks/places.c", { layers = layers }))
 //$ if joined then
 $(include("templates/model/blocks/activate_by_tiles.c", { activated = activated, joined = joined, round = names_of.round }))
 //$ end
@@ -111,7 +103,7 @@ static void $(helper)_$(phase.word)(const $(names.type("call")) *call, size_t la
 //$ if shape.sequences then
 
 /* $(which) for sequences of tokens, sequence s from token offsets[s] - offsets[0] of x$(sums and "" or " and y") on,
-   $(v.chunk) tokens at a time$(sums and "; y: the sums over them" or ""); see $(names.header). */
+   $(plural(v.chunk, "token")) at a time$(sums and "; y: the sums over them" or ""); see $(names.header). */
 //$ else
 
 /* $(which) for `tokens` tokens from position `first` on, $(v.chunk) at a time; see $(names.header). */

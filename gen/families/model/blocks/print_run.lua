@@ -197,6 +197,20 @@ local function norms_of(p)
     return list
 end
 
+-- What uses the linear maps of variant `v`, by letter: "product", a step that multiplies by it alone; or "fields",
+-- where activations are joined to products, by `tiles`, and where values are made of keys. nil: no step does.
+local function map_uses(v, tiles)
+    local uses = {}
+    for _, phase in ipairs(v.phases) do
+        for _, step in ipairs(phase.steps) do
+            local alone = step.op == "product" and not (tiles and step.activated)
+            local map = step.map or step.values
+            if map then uses[map.letter] = alone and "product" or uses[map.letter] or "fields" end
+        end
+    end
+    return uses
+end
+
 local function blocks_values(p, v, values)
     local shape = p.shape
     values.structs = setmetatable({
@@ -228,6 +242,7 @@ local function blocks_values(p, v, values)
     values.norms = norms_of(p)
     print_run.rounding_values(v.isa, shape.rounded, p.rounded_inputs, values)
     values.tiles = print_product.tiles(p, v)
+    values.map_uses = map_uses(v, values.tiles)
     values.cache_type = shape.cache.type
     values.made = made_of(p)
 end
