@@ -25,7 +25,7 @@ $(include("templates/lookup/shared/add_bias.c", { bypass = true })) //$ if adds_
    weights  bound weights
    x        [$(item)s]$(projection_rows)$(lane_axis)$(x_text)
    $(kernels.projection.rows.b and "a, b" or "a   ")     [$(item)s][$(shape.padded)]$(lane_axis), overwritten
-   z        [$(item)s][$(z_rows)]$(lane_axis), the first $(shape.bits == 1 and "row is" or shape.bits .. " rows are") the result
+   z        [$(item)s][$(z_rows)]$(lane_axis)$(z_rows > shape.bits and ", the first " .. plural(shape.bits, "row") .. ": the result" or "")
    $((buffer.name .. "         "):sub(1, 9))$(buffer.text), overwritten //$ for _, buffer in ipairs(kernels.work)
    All 64-byte aligned$(x_alignment), none may overlap. Cannot fail. */
 void $(symbol)(const $(names.weights) *weights, const float *restrict x,

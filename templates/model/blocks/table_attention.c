@@ -19,23 +19,23 @@ $(include("templates/model/blocks/short_tables.c")) //$ if short
             values [$(shape.cache.rows)][$(shape.cache.pitch)]; codes [$(tables)][$(window)], a ring;
 //$ end
 //$ if training then
-            tables [$(hash.together)][$(hash.rows)][$(shape.cache.pitch)]: $(plural(hash.together, "table")) at a time, overwritten
+            tables [$(hash.together)][$(hash.rows)][$(shape.cache.pitch)]: $(plural(hash.together, "table")) at a time, overwritten.
 //$ else
             tables [$(tables)][$(hash.rows)][$(shape.cache.pitch)]: sums of the values of all tokens before
-            $(window > 0 and "these" or "them")$(short and ", in units" or ""); cleared where first is 0
-            units [$(tables // hash.together)]: of $(plural(hash.together, "table")) each //$ if short
+            $(window > 0 and "these" or "them")$(short and ", in units" or ""), cleared where first is 0$(short and ";" or ".")
+            units [$(tables // hash.together)]: of $(plural(hash.together, "table")) each. //$ if short
 //$ end
 //$ else
-            keys [positions][$(width)], //$ if window > 0
-            values [positions][$(shape.cache.pitch)], codes [$(tables)][$(code_pitch)] of the keys of the sequence
+            keys [positions][$(width)]; //$ if window > 0
+            values [positions][$(shape.cache.pitch)]; codes [$(tables)][$(code_pitch)] of the keys of the sequence.
 //$ end
-   a        q $(plural(group, "head")), q_codes $(group > 1 and "[" .. group .. "]" or "")[$(tables)][tokens]
+   a        q: $(plural(group, "head")); q_codes $(group > 1 and "[" .. group .. "]" or "")[$(tables)][tokens];
 //$ if causal then
-            k, v a head, k_codes [$(tables)][tokens]
+            k and v: one head each; k_codes [$(tables)][tokens];
 //$ else
-            table [$(hash.together)][$(hash.rows)][$(shape.cache.pitch)]: $(plural(hash.together, "table")) at a time, overwritten
+            table [$(hash.together)][$(hash.rows)][$(shape.cache.pitch)]: $(plural(hash.together, "table")) at a time, overwritten;
 //$ end
-            y is written. Cannot fail. */
+            y: the result, $(plural(group, "head")). Cannot fail. */
 $(training and "static " or "")void $(symbol)(const $(names.type("cache")) *kept, const $(names.span) *span, const $(names.type("attention")) *a)
 {
 //$ -- The row of each of the tables from number `table` on, whose rows lie from `rows` on, that code(n) is the code of; or

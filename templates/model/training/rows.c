@@ -41,7 +41,7 @@ static inline void $(helper)_$(norm.name)_row(const float *restrict x, const flo
 //$ end)
     const float mean = $(sum_of_lanes("sums")) * $(one_over_d);
     const $(isa.vector) means = $(isa.broadcast("mean"));
-    /* their differences, whose missing lanes are read as zeros */
+    /* their differences$(d % isa.lanes > 0 and ", whose missing lanes are read as zeros" or "") */
 //$ over_elements(d, function(load, store)
         $(store("y", isa.sub(load("x"), "means")));
 //$ end)

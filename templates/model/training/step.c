@@ -62,7 +62,7 @@ static void $(helper)_sequence_sums(const $(helper)_run *r, const $(names.rows) 
 //$ end
 $(include("templates/model/training/scores.c"))
 
-/* Rows of attention, of the part's tokens, and what is learned of each head. */
+/* What attention of the part's tokens takes and gives. */
 typedef struct $(uses.attention.type) {
     $(field.type)$(field.name); /* $(field.doc) */ //$ for _, field in ipairs(uses.attention.fields)
 } $(uses.attention.type);
