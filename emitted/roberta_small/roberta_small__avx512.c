@@ -442,7 +442,7 @@ static void roberta_small_butterfly_8x64_residual512(float *restrict v, const fl
    weights  bound weights
    x        [tiles][512][64], normalised
    a, b     [tiles][512][64], overwritten
-   z        [tiles][1024][64], the first 1024 rows are the result
+   z        [tiles][1024][64]
    All 64-byte aligned, none may overlap. Cannot fail. */
 void roberta_small_bh4_f32__avx512_t64_o4_m1(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles)
@@ -1078,7 +1078,7 @@ static void roberta_small_few_add_residual(float *restrict z, const float *restr
    weights  bound weights
    x        [tokens][512], normalised
    a, b     [tokens][512], overwritten
-   z        [tokens][1024], the first 1024 rows are the result
+   z        [tokens][1024]
    All 64-byte aligned, none may overlap. Cannot fail. */
 void roberta_small_bh4_f32__avx512_few_v4_n4(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tokens)

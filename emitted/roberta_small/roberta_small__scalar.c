@@ -373,7 +373,7 @@ static void roberta_small_butterfly_8x64_residual512(float *restrict v, const fl
    weights  bound weights
    x        [tiles][512][8], normalised
    a, b     [tiles][512][8], overwritten
-   z        [tiles][1024][8], the first 1024 rows are the result
+   z        [tiles][1024][8]
    All 64-byte aligned, none may overlap. Cannot fail. */
 void roberta_small_bh4_f32__scalar_t8_o4_m4(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tiles)
@@ -819,7 +819,7 @@ static void roberta_small_few_add_residual(float *restrict z, const float *restr
    weights  bound weights
    x        [tokens][512], normalised
    a, b     [tokens][512], overwritten
-   z        [tokens][1024], the first 1024 rows are the result
+   z        [tokens][1024]
    All 64-byte aligned, none may overlap. Cannot fail. */
 void roberta_small_bh4_f32__scalar_few_v16_n1(const roberta_small_weights *weights, const float *restrict x,
     float *restrict a, float *restrict b, float *restrict z, size_t tokens)

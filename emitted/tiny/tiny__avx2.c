@@ -261,7 +261,7 @@ static void tiny_butterfly_4x16_need48_residual48(float *restrict v, const float
    weights  bound weights
    x        [tiles][64][16], normalised
    a, b     [tiles][64][16], overwritten
-   z        [tiles][64][16], the first 48 rows are the result
+   z        [tiles][64][16], the first 48 rows: the result
    All 64-byte aligned, none may overlap. Cannot fail. */
 void tiny_bh4_f32__avx2_t16_o4_m8(const tiny_weights *weights, const float *restrict x, float *restrict a,
     float *restrict b, float *restrict z, size_t tiles)
@@ -770,7 +770,7 @@ static void tiny_few_add_residual(float *restrict z, const float *restrict x, co
    weights  bound weights
    x        [tokens][64], normalised
    a, b     [tokens][64], overwritten
-   z        [tokens][64], the first 48 rows are the result
+   z        [tokens][64], the first 48 rows: the result
    All 64-byte aligned, none may overlap. Cannot fail. */
 void tiny_bh4_f32__avx2_few_v4_n2(const tiny_weights *weights, const float *restrict x, float *restrict a,
     float *restrict b, float *restrict z, size_t tokens)

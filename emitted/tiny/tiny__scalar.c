@@ -322,7 +322,7 @@ static void tiny_butterfly_4x16_need48_residual48(float *restrict v, const float
    weights  bound weights
    x        [tiles][64][8], normalised
    a, b     [tiles][64][8], overwritten
-   z        [tiles][64][8], the first 48 rows are the result
+   z        [tiles][64][8], the first 48 rows: the result
    All 64-byte aligned, none may overlap. Cannot fail. */
 void tiny_bh4_f32__scalar_t8_o4_m8(const tiny_weights *weights, const float *restrict x, float *restrict a,
     float *restrict b, float *restrict z, size_t tiles)
@@ -735,7 +735,7 @@ static void tiny_few_add_residual(float *restrict z, const float *restrict x, co
    weights  bound weights
    x        [tokens][64], normalised
    a, b     [tokens][64], overwritten
-   z        [tokens][64], the first 48 rows are the result
+   z        [tokens][64], the first 48 rows: the result
    All 64-byte aligned, none may overlap. Cannot fail. */
 void tiny_bh4_f32__scalar_few_v16_n1(const tiny_weights *weights, const float *restrict x, float *restrict a,
     float *restrict b, float *restrict z, size_t tokens)

@@ -114,26 +114,27 @@ typedef struct tiny_skipless_span {
 #define TINY_SKIPLESS_VALUE_PITCH 16 /* elements of a value, filled up */
 #define TINY_SKIPLESS_ROPE_PAIRS 8 /* pairs of elements of a head that are rotated */
 
-/* Rows of tokens, in scratch: buffers behind each other, with a row for each token of a chunk. */
+/* Rows of tokens, in scratch: buffers behind each other, with a row for each token of a chunk. _AT: floats before one,
+   for each token. */
 #define TINY_SKIPLESS_D_PITCH 80 /* floats from token to token of buffers with rows of D */
-#define TINY_SKIPLESS_ROWS_AT 0 /* floats before it, for each token */
+#define TINY_SKIPLESS_ROWS_AT 0
 #define TINY_SKIPLESS_K_PITCH 48 /* floats from token to token of k */
-#define TINY_SKIPLESS_K_AT 80 /* floats before it, for each token */
+#define TINY_SKIPLESS_K_AT 80
 #define TINY_SKIPLESS_V_PITCH 48 /* floats from token to token of v */
-#define TINY_SKIPLESS_V_AT 128 /* floats before it, for each token */
-#define TINY_SKIPLESS_MIXED_AT 176 /* floats before it, for each token */
+#define TINY_SKIPLESS_V_AT 128
+#define TINY_SKIPLESS_MIXED_AT 176
 #define TINY_SKIPLESS_GATE_PITCH 176 /* floats from token to token of gate */
-#define TINY_SKIPLESS_GATE_AT 256 /* floats before it, for each token */
+#define TINY_SKIPLESS_GATE_AT 256
 #define TINY_SKIPLESS_HIDDEN_PITCH 176 /* floats from token to token of hidden */
-#define TINY_SKIPLESS_HIDDEN_AT 432 /* floats before it, for each token */
-#define TINY_SKIPLESS_OUT_AT 608 /* floats before it, for each token */
+#define TINY_SKIPLESS_HIDDEN_AT 432
+#define TINY_SKIPLESS_OUT_AT 608
 #define TINY_SKIPLESS_TOKEN_FLOATS 688 /* of all of these */
 
-/* What attention works in, behind them, for each token that attends. */
-#define TINY_SKIPLESS_QUERIES_AT 0 /* floats before its queries */
-#define TINY_SKIPLESS_SUMS_AT 32 /* floats before its sums */
-#define TINY_SKIPLESS_SCORES_AT 64 /* floats before its scores */
-#define TINY_SKIPLESS_TOTALS_AT 128 /* floats before its totals */
+/* What attention works in, behind them, for each token that attends. _AT: floats before that. */
+#define TINY_SKIPLESS_QUERIES_AT 0
+#define TINY_SKIPLESS_SUMS_AT 32
+#define TINY_SKIPLESS_SCORES_AT 64
+#define TINY_SKIPLESS_TOTALS_AT 128
 
 /* The weights of a layer. */
 typedef struct tiny_skipless_layer {

@@ -179,7 +179,7 @@ static void tiny_butterfly_4x16_need48_residual48(float *restrict v, const float
    weights  bound weights
    x        [tiles][64][8], normalised
    a, b     [tiles][64][8], overwritten
-   z        [tiles][64][8], the first 48 rows are the result
+   z        [tiles][64][8], the first 48 rows: the result
    unpacked [256], overwritten All 64-byte aligned, none may overlap. Cannot fail. */
 void tiny_bh4_bf16__scalar_t8_o4_m8(const tiny_weights *weights, const float *restrict x, float *restrict a,
     float *restrict b, float *restrict z, float *restrict unpacked, size_t tiles)

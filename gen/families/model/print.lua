@@ -46,7 +46,9 @@ local function constants_of(p)
     end
     title = "Where buffers lie in scratch, in bytes."
     for _, buffer in ipairs(p.memory.buffers) do
-        add(buffer.name:upper() .. "_AT", buffer.at, buffer.doc)
+        local step = p.step_memory and p.step_memory.by_name[buffer.name]
+        local named = buffer.at > 0 or step and step.at ~= buffer.at -- else nothing is added
+        if named then add(buffer.name:upper() .. "_AT", buffer.at, buffer.doc) end
     end
     for _, buffer in ipairs(p.step_memory and p.step_memory.buffers or {}) do
         if buffer.at ~= p.memory.by_name[buffer.name].at then

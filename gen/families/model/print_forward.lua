@@ -38,7 +38,7 @@ local function products_of(p)
     if head then
         local full = head.outputs // panel
         add(head, 0, full, "", "y", head.outputs)
-        if head.outputs % panel > 0 then add(head, full, 1, "rest_of_", "rest", panel) end
+        if head.outputs % panel > 0 then add(head, full, 1, full > 0 and "rest_of_" or "", "rest", panel) end
     end
     return list, by_map
 end

@@ -43,6 +43,7 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
     $(helper)_factors factors; //$ if in_rows
     $(helper)_folds folds; //$ if folded and rows_first
 //$ for _, group in ipairs(groups) do
+//$ local units_at -- where factors.units begin
 
 //$ if group.count > 1 then
     for (size_t repeat = $(group.first); repeat < $(group.first + group.count); ++repeat,
@@ -124,8 +125,9 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$     local starts = integers.starts and sum("starts", place)
 //$     if in_rows then
     factors.scales = $(sum("scales", p.scale_at));
-    factors.units = $(sum("units", place));
-    factors.starts = $(starts); //$ if starts
+    factors.units = $(sum("units", place)); //$ if place ~= units_at
+    factors.starts = $(starts); //$ if starts and place ~= units_at
+//$     units_at = place
 //$     end
 //$     before = in_rows and "&factors, " or sum("scales", p.scale_at) .. (looped and " + block * " .. p.outputs or "") .. ", "
 //$         .. sum("units", place) .. ", " .. (starts and starts .. ", " or "")

@@ -6,7 +6,21 @@
 //$ lines(prologue)
 //$ local sum_of_lanes = across("add")
 $(include("templates/model/blocks/near_tokens.c")) //$ if window > 0
+//$ local copy = causal and window > 0 and once("templates/model/blocks/copy_rows.c", { width = width }) .. "_copy_" .. width
+$(include("templates/model/blocks/keep_last.c", { copy = copy })) //$ if copy
 $(include("templates/model/blocks/short_tables.c")) //$ if short
+//$ if not training then
+
+/* y / sqrt(|y|^2 + $(chance.eps_text)^2), of $(tables) times y, for $(plural(group, "head")) of each token. */
+static void $(helper)_norm_heads(float *y, size_t y_step, size_t tokens)
+{
+    for (size_t token = 0; token < tokens; ++token)$(group > 1 and "" or " {")
+        for (size_t row = 0; row < $(group); ++row) { //$ if group > 1
+            float *out = y + token * y_step$(group > 1 and " + row * " .. width or "");
+$(include("templates/model/blocks/norm_of_tables.c", { from = "out", to = "out", width = width, sum_of_lanes = sum_of_lanes }))
+    }
+}
+//$ end
 
 /* Attention of a head of k and v and $(group > 1 and "the " .. group .. " heads" or "the head") of q that it serves, by tables
    (YOSO, arXiv 2111.09714), for some tokens$((causal or window > 0) and " from position `first` on" or "").
@@ -56,14 +70,8 @@ $(training and "static " or "")void $(symbol)(const $(names.type("cache")) *kept
 //$     return function(n) return name .. "[" .. (n > 0 and "(table + " .. n .. ")" or "table") .. " * " .. step .. " + " .. at .. "]" end
 //$ end
 //$ local given = { helper = helper, rows_of = rows_of, code_of = code_of, table_step = table_step }
+//$ if causal then given.copy = copy end
 $(include("templates/model/blocks/tables_of_decoder.c", given)) //$ if causal
 $(include("templates/model/blocks/tables_of_encoder.c", given)) //$ if not causal
-//$ if not training then
-    /* y / sqrt(|y|^2 + $(chance.eps_text)^2), of $(tables) times y */
-    for (size_t token = 0; token < tokens; ++token)$(group > 1 and "" or " {")
-        for (size_t row = 0; row < $(group); ++row) { //$ if group > 1
-            float *out = y + token * y_step$(group > 1 and " + row * " .. width or "");
-$(include("templates/model/blocks/norm_of_tables.c", { from = "out", to = "out", width = width, sum_of_lanes = sum_of_lanes }))
-    }
-//$ end
+    $(helper)_norm_heads(y, y_step, tokens); //$ if not training
 }

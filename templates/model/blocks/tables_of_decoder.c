@@ -1,20 +1,9 @@
-//$ takes isa, helper, training, rows_of, code_of, table_step
+//$ takes isa, helper, training, rows_of, code_of, table_step, copy
 //$ -- Tables hold the values of earlier tokens; those in the window are met one by one, and enter when they leave it.
 //$ local hash, group, width, short = shape.lsh, shape.group, shape.width, shape.cache.limit
 //$ local pitch, window = names.constant("VALUE_PITCH"), hash.window
 //$ local over_together = hash.together > 1 and "table / " .. hash.together or "table"
 //$ local cleared, sparse = training and "tables" or "tables + table * " .. table_step, training and training.sparse
-//$ -- Makes row `row` of keys and values that of a token.
-//$ local function copy(row, of_k, of_v)
-        const float *from_k = $(of_k), *from_v = $(of_v);
-        float *to_k = keys + $(row) * $(width), *to_v = values + $(row) * $(pitch);
-
-//$ for _, letter in ipairs { "k", "v" } do
-//$ over_row(width, function(at, load, store)
-        $(store("to_" .. letter, at, isa.mul(isa.broadcast("one"), load("from_" .. letter, at))));
-//$ end)
-//$ end
-//$ end
     const uint16_t *q_code = a->q_codes;
 //$ if window > 0 then
     const float *q = a->q.at;
@@ -33,7 +22,6 @@
     const size_t first = span->first; //$ if window > 0 or not sparse
     const float zero = $hidden(0.0f); /* else its loops are calls of memset */
 //$ if window > 0 then
-    const float one = $hidden(1.0f); /* else its loops are calls of memcpy */
     const size_t oldest = first % $(window);
 //$ end
 
@@ -46,7 +34,8 @@
         const float *value = is_first ? values + $(from_row) * $(pitch) : v + (token + 1 - count) * v_step;
 
         if (is_first) {
-//$ copy("(oldest + token + " .. window .. ")", "k + token * k_step", "v + token * v_step")
+            $(copy)(k + token * k_step, 0, keys + (oldest + token + $(window)) * $(width), 0, 1);
+            $(copy)(v + token * v_step, 0, values + (oldest + token + $(window)) * $(pitch), 0, 1);
         }
 //$ end
         for (size_t row = 0; row < $(group); ++row) { //$ if group > 1
@@ -92,16 +81,4 @@ $(include("templates/model/blocks/table_look_up.c"))
         }
         units[$(over_together)] = unit; //$ if short
     }
-//$ if window > 0 then
-    if (oldest + tokens >= $(window)) /* the last $(plural(window, "token")) */
-        for (size_t n = 0; n < $(window); ++n) {
-//$ local function from(letter, kept, step)
-//$     local own = letter .. " + (tokens + n - " .. window .. ") * " .. letter .. "_step"
-//$     return "tokens < " .. window .. " ? " .. kept .. " + (oldest + tokens + n) * " .. step .. " : " .. own
-//$ end
-//$ copy("((first + tokens) % " .. window .. " + n)", from("k", "keys", width), from("v", "values", pitch))
-        }
-    for (size_t token = tokens < $(window) ? 0 : tokens - $(window); token < tokens; ++token)
-        for (size_t table = 0; table < $(hash.tables); ++table)
-            codes[table * $(window) + (first + token) % $(window)] = k_code[table * tokens + token];
-//$ end
+    $(helper)_keep_last(kept, span, a); //$ if window > 0

@@ -86,7 +86,8 @@ local function list_of(p, buffers)
         if p.sums.hidden then add("SUMS_HIDDEN_AT", p.sums.hidden, "where those of hidden values begin") end
     end
     if shape.rope then add("ROPE_PAIRS", shape.rope.half, "pairs of elements of a head that are rotated") end
-    open("Rows of tokens", ", in scratch: buffers behind each other, with a row for each token of a chunk")
+    local rows = ", in scratch: buffers behind each other, with a row for each token of a chunk"
+    open("Rows of tokens", rows .. ". _AT: floats before one, for each token")
     if shape.given then
         add("IN_K", shape.q, "where k lies in the input of a block")
         add("IN_V", shape.q + shape.e, "and v")
@@ -103,15 +104,15 @@ local function list_of(p, buffers)
         local name = buffer.name:upper()
         local what = buffer.storage == "float" and "floats" or "words"
         add_pitch(buffer, what)
-        add(name .. "_AT", buffer.at, "floats before it, for each token")
+        add(name .. "_AT", buffer.at)
     end
     local kept = buffers.of_call
     if kept then add_pitch(kept, "floats") end
     add("TOKEN_FLOATS", buffers.token_floats, "of all of these")
     if buffers.tile_floats > 0 then add("TILE_FLOATS", buffers.tile_floats, "behind them: of the keys of a tile") end
-    open("What attention", " works in, behind them, for each token that attends")
+    open("What attention", " works in, behind them, for each token that attends. _AT: floats before that")
     for _, buffer in ipairs(buffers.queries) do
-        add(buffer.name:upper() .. "_AT", buffer.at, "floats before its " .. buffer.name)
+        add(buffer.name:upper() .. "_AT", buffer.at)
     end
     return list, pitches
 end
