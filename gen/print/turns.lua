@@ -78,7 +78,9 @@ function turns.unrolled(text)
         local line = turn and before:match "([^\n]*)\n%s*$" or ""
         if turn and not line:find "^%s*#pragma" then
             local alone = not line:find "^%s*#" and before:find "[^;{}%s]%s*$" ~= nil
-            text = text:sub(1, first - 1) .. printed(text, turn, alone) .. text:sub(turn.past)
+            local head, body = text:sub(1, first - 1), printed(text, turn, alone)
+            if alone and body:find "^{" then head = head:gsub("%)%s*$", ") ") end
+            text = head .. body .. text:sub(turn.past)
         end
     end
     return text

@@ -294,7 +294,7 @@ function test.verify_finds_wrong_templates()
         { "hash.c", "n * half * lanes, (n", "0, (n", "steps" },
         { "tables_of_decoder.c", "token < $(window) ? values", "token > $(window) ? values", "steps" },
         { "near_tokens.c", "-(float) agree", "-0.5f * (float) agree", "both_ways" },
-        { "tables_of_encoder.c", "position + $(window) < end", "position + $(window) > end", "both_ways" },
+        { "windows_of_encoder.c", "position + $(window) < end", "position + $(window) > end", "both_ways" },
         { "attend_tables.c", "first + token > 0 ?", "first + token > 1 ?", "steps" },
         { "keep_last.c", "(first + token) % $(window)] =", "first % $(window)] =", "steps" },
         { "append_tables.c", "first > 0 ? first + 1", "first > 0 ? first + 2", "sequences" },

@@ -3,13 +3,7 @@
 //$ local hash, width, pitch, limit = shape.lsh, shape.width, names.constant("VALUE_PITCH"), names.constant("SUM_LIMIT")
 //$ local together, some = hash.together, plural(hash.together, "table")
 //$ local largest_lane, sum_of_lanes = across("max"), across("add")
-//$ -- What form(n) says of each of these tables.
-//$ local function each(form)
-//$     local text = form(0)
-//$     for n = 1, together - 1 do text = listed(text, form(n)) end
-//$     return text
-//$ end
-//$ local parameters = each(function(n) return "size_t row" .. n end)
+//$ local several = together < 4 and together or 4
 //$ -- Takes magnitudes of a value into the largest one, `max`, and their sum, `all`, which is not finite if one is not.
 //$ local function magnitudes(at, load)
     const $(isa.vector) magnitude = $(isa.abs(load("value", at)));
@@ -59,40 +53,55 @@ static float $(helper)_unit(float peak, float unit, int16_t *restrict rows)
     return unit + 0.0f * peak;
 }
 
-/* Adds a value in whole units to $(plural(together, "row")). Returns 2 * $(limit) or more if a sum is below
-   -$(limit) now, or not below $(limit). */
-static inline uint16_t $(helper)_add(const float *restrict value, float inverse, $(each(function(n) return "int16_t *restrict into" .. n end)))
+//$ local parameters
+//$ for n = 0, several - 1 do parameters = listed(parameters, "int16_t *restrict row" .. n) end
+/* A value in whole units. */
+static inline void $(helper)_whole(const float *restrict value, float inverse, int16_t *restrict whole)
+{
+    for (size_t i = 0; i < $(width); ++i)
+        whole[i] = (int16_t) ((int) (inverse * value[i] + 128.5f) - 128);
+}
+
+/* Adds a value in whole units to $(several > 1 and "rows of " .. several .. " tables" or "a row"). Returns 2 * $(limit) or more if a sum is below -$(limit)
+   now, or not below $(limit). */
+static inline uint16_t $(helper)_add(const int16_t *restrict whole, $(parameters))
 {
     uint16_t all = 0;
 
     for (size_t i = 0; i < $(width); ++i) {
-        const int16_t whole = (int16_t) ((int) (inverse * value[i] + 128.5f) - 128);
-
-//$ for n = 0, together - 1 do
-        into$(n)[i] = (int16_t) (into$(n)[i] + whole);
-        all = (uint16_t) (all | (uint16_t) (into$(n)[i] + $(limit)));
+//$ for n = 0, several - 1 do
+        row$(n)[i] = (int16_t) (row$(n)[i] + whole[i]);
+        all = (uint16_t) (all | (uint16_t) (row$(n)[i] + $(limit)));
 //$ end
     }
     return all;
 }
 
-/* Adds a value to a row of each of $(some). Returns their unit: it doubles if the sum of such rows might exceed 16 bits. */
-static inline float $(helper)_insert(const float *restrict value, $(parameters), float unit, int16_t *restrict rows)
+/* Adds a value to a row of each of $(some), the first of which begins at `rows`. Returns their unit: it doubles if the sum
+   of such rows might exceed 16 bits. */
+static inline float $(helper)_insert(const float *restrict value, int16_t *const *row, float unit, int16_t *restrict rows)
 {
     if (!(unit > 0.0f)) /* values are too small, or one is NaN */
         return unit;
-    const uint16_t all = $(helper)_add(value, 1.0f / unit, $(each(function(n) return "rows + row" .. n .. " * " .. pitch end)));
+    int16_t whole[$(width)];
+
+    $(helper)_whole(value, 1.0f / unit, whole);
+//$ for from = 0, together - 1, several do
+//$ local own
+//$ for n = from, from + several - 1 do own = listed(own, "row[" .. n .. "]") end
+    $(from == 0 and "uint16_t all =" or "all |=") $(helper)_add(whole, $(own));
+//$ end
 
     return all < 2 * $(limit) ? unit : $(helper)_doubled(unit, rows);
 }
 
 /* y = y + a row of each of $(some). */
-static inline void $(helper)_look_up(const int16_t *restrict rows, $(parameters), float unit, float *restrict y)
+static inline void $(helper)_look_up(int16_t *const *row, float unit, float *restrict y)
 {
-//$ local total = ""
+//$ local total
 //$ for n = 0, together - 1 do
-    const int16_t *found$(n) = rows + row$(n) * $(pitch);
-//$     total = total .. (n > 0 and " + " or "") .. "found" .. n .. "[i]"
+    const int16_t *found$(n) = row[$(n)];
+//$     total = (total and total .. " + " or "") .. "found" .. n .. "[i]"
 //$ end
 
     for (size_t i = 0; i < $(width); ++i)

@@ -7,18 +7,32 @@
 //$ local sum_of_lanes = across("add")
 $(include("templates/model/blocks/near_tokens.c")) //$ if window > 0
 //$ local copy = causal and window > 0 and once("templates/model/blocks/copy_rows.c", { width = width }) .. "_copy_" .. width
+$(include("templates/model/blocks/windows_of_decoder.c", { copy = copy })) //$ if copy
 $(include("templates/model/blocks/keep_last.c", { copy = copy })) //$ if copy
+$(include("templates/model/blocks/windows_of_encoder.c")) //$ if window > 0 and not causal
+$(include("templates/model/blocks/rows_of_tables.c"))
 $(include("templates/model/blocks/short_tables.c")) //$ if short
+$(include("templates/model/blocks/tables_of_" .. (causal and "decoder" or "encoder") .. ".c"))
+
+/* Makes y 0, for $(plural(group, "head")) of each token. */
+static void $(helper)_clear_heads(float *y, size_t y_step, size_t tokens)
+{
+    const float zero = $hidden(0.0f); /* else loops are calls of memset */
+
+    for (size_t token = 0; token < tokens; ++token, y += y_step)
+        for (size_t i = 0; i < $(group * width); ++i)
+            y[i] = zero;
+}
 //$ if not training then
 
 /* y / sqrt(|y|^2 + $(chance.eps_text)^2), of $(tables) times y, for $(plural(group, "head")) of each token. */
 static void $(helper)_norm_heads(float *y, size_t y_step, size_t tokens)
 {
-    for (size_t token = 0; token < tokens; ++token)$(group > 1 and "" or " {")
-        for (size_t row = 0; row < $(group); ++row) { //$ if group > 1
-            float *out = y + token * y_step$(group > 1 and " + row * " .. width or "");
+    for (size_t token = 0; token < tokens; ++token)
+        for (size_t head = 0; head < $(group); ++head) {
+            float *out = y + token * y_step + head * $(width);
 $(include("templates/model/blocks/norm_of_tables.c", { from = "out", to = "out", width = width, sum_of_lanes = sum_of_lanes }))
-    }
+        }
 }
 //$ end
 
@@ -52,26 +66,9 @@ $(include("templates/model/blocks/norm_of_tables.c", { from = "out", to = "out",
             y: the result, $(plural(group, "head")). Cannot fail. */
 $(training and "static " or "")void $(symbol)(const $(names.type("cache")) *kept, const $(names.span) *span, const $(names.type("attention")) *a)
 {
-//$ -- The row of each of the tables from number `table` on, whose rows lie from `rows` on, that code(n) is the code of; or
-//$ -- its number, where rows are short.
-//$ local table_step = "(" .. hash.rows .. " * " .. names.constant("VALUE_PITCH") .. ")"
-//$ local function rows_of(const, name, code)
-//$     local list = {}
-//$     for n = 0, hash.together - 1 do
-//$         local at = short and (n > 0 and n * hash.rows .. " + " or "") or "rows + " .. (n > 0 and times(n, table_step) .. " + " or "")
-//$         local type = short and "const size_t " or const .. "float *"
-//$         list[n + 1] = type .. name .. n .. " = " .. at .. "(size_t) " .. code(n)
-//$         list[n + 1] = list[n + 1] .. (short and ";" or " * " .. names.constant("VALUE_PITCH") .. ";")
-//$     end
-//$     return list
-//$ end
-//$ -- The code of table number `n` of these for a token, whose codes begin with `name`, those of a table `step` apart.
-//$ local function code_of(name, step, at)
-//$     return function(n) return name .. "[" .. (n > 0 and "(table + " .. n .. ")" or "table") .. " * " .. step .. " + " .. at .. "]" end
-//$ end
-//$ local given = { helper = helper, rows_of = rows_of, code_of = code_of, table_step = table_step }
-//$ if causal then given.copy = copy end
-$(include("templates/model/blocks/tables_of_decoder.c", given)) //$ if causal
-$(include("templates/model/blocks/tables_of_encoder.c", given)) //$ if not causal
-    $(helper)_norm_heads(y, y_step, tokens); //$ if not training
+    $(helper)_clear_heads(a->y.at, a->y.step, span->count);
+    $(helper)_add_windows(kept, span, a); //$ if window > 0
+    $(helper)_add_tables(kept, span, a);
+    $(helper)_keep_last(kept, span, a); //$ if copy
+    $(helper)_norm_heads(a->y.at, a->y.step, span->count); //$ if not training
 }

@@ -1,9 +1,10 @@
-//$ takes isa, rows_of, count, code
-//$ -- Clears the rows of these tables that `count` tokens meet, whose codes are code(n).
+//$ takes isa, helper, count, codes
+//$ -- Clears the rows of tables that `count` tokens meet. codes: where those of a token lie, and the step to the next table.
         for (size_t token = 0; token < $(count); ++token) {
-//$ lines(rows_of("", "met", code))
+            float *met[$(shape.lsh.together)];
 
+            $(helper)_rows_of(rows, $(codes), met);
 //$ over_row(shape.width, function(at, load, store)
-            $(store("met" .. n, at, isa.broadcast("zero"))); //$ for n = 0, shape.lsh.together - 1
+            $(store("met[" .. n .. "]", at, isa.broadcast("zero"))); //$ for n = 0, shape.lsh.together - 1
 //$ end, { block = true })
         }

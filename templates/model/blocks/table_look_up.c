@@ -1,19 +1,18 @@
-//$ takes isa, helper, rows_of, code_of
+//$ takes isa, helper
 //$ -- Adds to y of a token what its queries find in these tables.
-//$ local group, row, all = shape.group, shape.group > 1, "found0"
-//$ for n = 1, shape.lsh.together - 1 do all = all .. ", found" .. n end
-//$ local at = row and "row * " .. shape.lsh.tables .. " * tokens + token" or "token"
-    for (size_t row = 0; row < $(group); ++row) { //$ if row
-        float *out = y + token * y_step$(row and " + row * " .. shape.width or "");
-//$ lines(rows_of("const ", "found", code_of("q_code", "tokens", at)))
+//$ local group, hash = shape.group, shape.lsh
+    for (size_t head = 0; head < $(group); ++head) {
+        float *out = y + token * y_step + head * $(shape.width);
+        $(shape.cache.row.storage) *found[$(hash.together)];
 
+        $(helper)_rows_of(rows, q_code + $(group > 1 and "(head * " .. hash.tables .. " + table)" or "table") * tokens + token$(hash.together > 1 and ", tokens" or ""), found);
 //$ if shape.cache.limit then
-        $(helper)_look_up(rows, $(all), unit, out);
+        $(helper)_look_up(found, unit, out);
 //$ else
 //$ over_row(shape.width, function(at, load, store)
 //$ local total = load("out", at)
-//$ for n = 0, shape.lsh.together - 1 do total = isa.add(total, load("found" .. n, at)) end
+//$ for n = 0, hash.together - 1 do total = isa.add(total, load("found[" .. n .. "]", at)) end
         $(store("out", at, total));
 //$ end)
 //$ end
-    } //$ if row
+    }
