@@ -124,11 +124,16 @@ function printers:across(word)
     return function(vector) return name .. vector .. ")" end
 end
 
--- The arguments, or parameters, that are not false as C lists them.
+-- The arguments, or parameters, as C lists them: those of a list among them, and none that are false.
 function printers.listed(_, ...)
     local list = {}
     for i = 1, select("#", ...) do
-        list[#list + 1] = (select(i, ...)) or nil
+        local one = select(i, ...)
+        if type(one) == "table" then
+            table.move(one, 1, #one, #list + 1, list)
+        else
+            list[#list + 1] = one or nil
+        end
     end
     return table.concat(list, ", ")
 end

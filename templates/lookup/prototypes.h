@@ -9,7 +9,7 @@ $(include("templates/bundle/constants.h", { constants = constants }))
 void $(kernels.names.load)(const float *restrict x, size_t tokens, float *restrict loaded); //$ if lanes
 void $(kernels.names.load)(const float *restrict x, float *restrict normalised); //$ if norm and not lanes
 void $(kernels.names.projection)(const $(names.weights) *weights, const float *restrict x,
-    $(projection_parameters(kernels)), size_t $(lanes and "tiles" or "tokens"));
+    $(listed(projection_parameters(kernels), lanes and "size_t tiles" or "size_t tokens")));
 //$ end
 //$ if makes_codes and not kernels.projection.tiled then
 //$ local score = shape.score.scored and ", float *restrict score" or ""

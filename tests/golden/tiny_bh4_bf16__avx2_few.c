@@ -162,23 +162,27 @@ void tiny_bh4_bf16__avx2_few_v4_n2(const tiny_weights *weights, const float *res
 
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     tiny_few_block_16x16(x, 64, w, a, 64, tokens, 4);
-    for (size_t token = 0; token < tokens; ++token)
+    for (size_t token = 0; token < tokens; ++token) {
         tiny_few_butterfly_4x16(a + token * 64);
+    }
 
     /* stage 2: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     tiny_few_block_16x16(a, 64, w + TINY_W2_AT, b, 64, tokens, 4);
-    for (size_t token = 0; token < tokens; ++token)
+    for (size_t token = 0; token < tokens; ++token) {
         tiny_few_butterfly_4x16(b + token * 64);
+    }
 
     /* stage 3: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     tiny_few_block_16x16(b, 64, w + TINY_W3_AT, a, 64, tokens, 4);
-    for (size_t token = 0; token < tokens; ++token)
+    for (size_t token = 0; token < tokens; ++token) {
         tiny_few_butterfly_4x16(a + token * 64);
+    }
 
     /* stage 4: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     tiny_few_block_16x16(a, 64, w + TINY_W4_AT, z, 64, tokens, 4);
-    for (size_t token = 0; token < tokens; ++token)
+    for (size_t token = 0; token < tokens; ++token) {
         tiny_few_butterfly_4x16_need48(z + token * 64);
+    }
 
     /* residual and bias */
     for (size_t token = 0; token < tokens; ++token) {

@@ -189,28 +189,32 @@ void tiny_bh4_bf16__scalar_t8_o4_m8(const tiny_weights *weights, const float *re
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
         tiny_block_16x16(x + block * 16 * 8, 512, w + block * 8 * 16, unpacked, a + block * 16 * 8, 512, tiles);
-    for (size_t tile = 0; tile < tiles; ++tile)
+    for (size_t tile = 0; tile < tiles; ++tile) {
         tiny_butterfly_4x16(a + tile * 64 * 8);
+    }
 
     /* stage 2: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
         tiny_block_16x16(a + block * 16 * 8, 512, w + TINY_W2_AT + block * 8 * 16, unpacked, b + block * 16 * 8, 512,
             tiles);
-    for (size_t tile = 0; tile < tiles; ++tile)
+    for (size_t tile = 0; tile < tiles; ++tile) {
         tiny_butterfly_4x16(b + tile * 64 * 8);
+    }
 
     /* stage 3: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
         tiny_block_16x16(b + block * 16 * 8, 512, w + TINY_W3_AT + block * 8 * 16, unpacked, a + block * 16 * 8, 512,
             tiles);
-    for (size_t tile = 0; tile < tiles; ++tile)
+    for (size_t tile = 0; tile < tiles; ++tile) {
         tiny_butterfly_4x16(a + tile * 64 * 8);
+    }
 
     /* stage 4: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
         tiny_block_16x16(a + block * 16 * 8, 512, w + TINY_W4_AT + block * 8 * 16, unpacked, z + block * 16 * 8, 512,
             tiles);
-    for (size_t tile = 0; tile < tiles; ++tile)
+    for (size_t tile = 0; tile < tiles; ++tile) {
         tiny_butterfly_4x16_need48_residual48(z + tile * 64 * 8, x + tile * 64 * 8, weights->residual,
             weights->projection_bias);
+    }
 }

@@ -50,7 +50,7 @@ function block_products.rows(p, v, products, values)
     for _, block in ipairs(values.blocks) do
         block.counted = counted[block.name]
     end
-    values.blocks_argument = function(of) return counted[of.name] and ", " .. of.count or "" end
+    values.counted_blocks = function(of) return counted[of.name] and of.count end
     values.token_counts = v.pass > 1 and { v.pass, 1 } or { 1 }
     -- The variable that counts words of an output, and the inputs that a word is for, each after `before`.
     values.counter = integers and values.counter or per_word > 1 and "k_pair" or "k"
@@ -165,7 +165,7 @@ function block_products.lanes(p, v, products, values)
             table.insert(values.called_blocks, block)
         end
     end
-    values.panel, values.blocks_argument = product.panel, false
+    values.panel, values.counted_blocks = product.panel, false
     -- The loop over the inputs, or words, of a codelet, and weight `output` of the row that comes `number` later.
     values.unroll = v.isa.lanes > 1 and odd == 0 and 2 or 1
     values.counted = function(counter)

@@ -40,14 +40,14 @@ function buffers.of_hash(v)
     return list
 end
 
--- They as parameters of the projection's function.
+-- They as parameters of the projection's function: a list of them.
 function buffers.projection_parameters(v)
     local list = buffers.of_projection(v)
     table.move(buffers.of_hash(v), 1, 3, #list + 1, list)
     for i, buffer in ipairs(list) do
         list[i] = buffer.storage .. " *restrict " .. buffer.name
     end
-    return table.concat(list, ", ")
+    return list
 end
 
 return buffers

@@ -84,5 +84,10 @@ return function(p, v, values)
     -- Those of the lists of vertices.
     local lists, floats = hash.list_count, hash.spread and hash.count * lanes
     values.lists_floats = floats and (lists > 1 and lists .. " * " .. floats or lists * floats) or false
-    values.prefetch_parameter = values.prefetch_first and ", const " .. p.names.weights .. " *prefetch" or ""
+    -- How the tables of a token, or of a tile, are hashed; what hashes one, or as many as lanes.
+    local in_lanes = hash.spread and "rows/hash_spread.c" or "rows/hash_lanes.c"
+    local tables = by_tile and "lanes/hash_tables.c" or lanes == 1 and "rows/hash_tables.c" or in_lanes
+    values.tables_template = "templates/lookup/" .. tables
+    values.hash_one = values.helper .. "_" .. hash.name
+    values.vertices = hash.bytes > 0 and "vertices"
 end

@@ -3,6 +3,7 @@ local block_products = require "gen.families.lookup.print_block_products"
 local buffers = require "gen.families.lookup.print_buffers"
 local byte_products = require "gen.isa.parts.byte_products"
 local expression = require "gen.isa.expression"
+local figures = require "gen.plan.figures"
 local literal = require "gen.print.literal"
 local product = require "gen.families.lookup.product"
 
@@ -14,6 +15,29 @@ local function parts_of(layout, integers)
     return {
         product = folder .. (integers and layout == "lanes" and "integer_product.c" or "product.c"),
         round = folder .. "round_inputs.c",
+        stage = folder .. (integers and "bh4_integer_stage.c" or "bh4_stage.c"),
+        dense = folder .. "dense.c",
+        rows_first = folder .. "bh4_rows_first_stage.c",
+    }
+end
+
+-- What the comment and the parameters of a projection say; `item` is what it works on, one after the other.
+local function contract_of(p, v)
+    local few, norm, shape, rows = v.layout == "rows", p.model.norm, v.shape, v.projection.rows
+    local item, axis = few and "token" or "tile", few and "" or "[" .. v.tile .. "]"
+    local more = rows.z > shape.bits and ", the first " .. figures.plural(shape.bits, "row") .. ": the result" or ""
+    return {
+        item = item,
+        axis = axis,
+        x = "[" .. item .. "s]" .. buffers.rows(shape.d, v.x_step) .. axis .. (norm and ", normalised" or ""),
+        z = "[" .. item .. "s][" .. rows.z .. "]" .. axis .. more,
+        scratch_names = rows.b and "a, b" or "a   ",
+        gain = norm and ", LayerNorm's gain" or "",
+        but_x = few and not norm and " but x, which may have any alignment" or "",
+        up_to = few and "a few tokens"
+            or string.format(v.tiles == 1 and "%d tile of %d tokens" or "up to %d tiles of %d tokens", v.tiles, v.tile),
+        parameters = buffers.projection_parameters(v),
+        weights_type = p.projection.word.storage,
     }
 end
 
@@ -25,12 +49,10 @@ local words_text = {
     "A word holds four weights, or four inputs.",
 }
 
--- Adds the calls that find the units of a tile's inputs, and that round them; `place` 0 is that of the units of x, 1 of
--- those of a stage's outputs. Few tokens find and round at once, and so does what has a unit for each block. A block of
--- `fold`s has inputs so many floats apart.
+-- Adds what inputs are rounded to: words, their units and starts, and what products do with them. Tokens in the lanes
+-- have units of x and of a stage's outputs, or of each fold; tokens in rows one each, or one of each block.
 local function add_rounding(p, v, values)
-    local few, word, of_tile = v.layout == "rows", p.projection.word, values.of_tile
-    local at_item = few and " + token * " or " + tile * "
+    local few, word = v.layout == "rows", p.projection.word
     local blocks, block = v.work[2].blocks, v.shape.kind == "bh4" and v.shape.block or v.shape.d
     values.integers = {
         pitch = v.work[1].pitch * v.tile,
@@ -39,8 +61,11 @@ local function add_rounding(p, v, values)
         blocks = word.offset and blocks or false, -- units of a token
         block = block,
         lines = product.lines(block, word.rows), -- of a block
+        lines_of = function(rows) return product.lines(rows, word.rows) end,
         units_pitch = 2 * blocks * v.tile,
     }
+    values.measures = not few and not word.offset
+    if few then values.structs = { "factors" } end
     values.counter, values.integers_text = counters[word.rows], words_text[word.rows]
     local products = byte_products(v.isa, word.levels)
     values.dot, values.dot_two = word.rows == 2 and v.isa.dot_i16 or products.dot, products.dot_two or false
@@ -51,40 +76,6 @@ local function add_rounding(p, v, values)
     end
     values.store_inputs = function(base, at, parts)
         return (word.rows == 4 and v.isa.store_quads or v.isa.store_i16)(base, at, table.unpack(parts))
-    end
-    local function units_at(place) return sum("units + tile * " .. of_tile(2 * blocks * v.tile), place * 2 * v.tile) end
-    values.units_at = units_at
-    values.measure = not few
-        and not word.offset
-        and function(source, step, rows, place)
-            local from = source .. " + tile * " .. of_tile(step)
-            return string.format("%s_units_%d(%s, %s)", values.helper, rows, from, units_at(place))
-        end
-    -- What `round` does not find by itself where maxima may be known: the units of a block.
-    values.find_units = function(source, step, rows, fold)
-        local from, to = source .. at_item .. of_tile(step), units_at(0)
-        if fold then
-            from, to = from .. " + fold * " .. of_tile(fold), to .. " + fold * " .. of_tile(2 * v.tile)
-        end
-        return values.helper .. "_units_" .. rows .. "(" .. from .. ", " .. to .. ")"
-    end
-    values.round = function(source, step, rows, place, fold)
-        local name = values.helper .. "_round_" .. rows
-        local from, to = source .. at_item .. of_tile(step), "integers" .. at_item .. of_tile(values.integers.pitch)
-        local units, starts = units_at(word.offset and 0 or place or 0), "starts + tile * " .. of_tile(blocks * v.tile)
-        if few and word.offset then
-            units, starts = "units + token * " .. blocks, "starts + token * " .. blocks
-        elseif few then
-            return "units[token] = " .. name .. "(" .. from .. ", " .. to .. ")"
-        end
-        if fold then
-            from = from .. " + fold * " .. of_tile(fold)
-            to = to .. " + fold * " .. of_tile(product.lines(rows, word.rows) * v.tile)
-            -- With an offset each block has a unit, otherwise all of a token have one.
-            units = word.offset and units .. " + fold * " .. of_tile(2 * v.tile) or units
-            starts = starts .. " + fold * " .. v.tile
-        end
-        return name .. "(" .. table.concat({ from, units, word.offset and to .. ", " .. starts or to }, ", ") .. ")"
     end
 end
 
@@ -130,6 +121,40 @@ local function rows_of(products)
     return list
 end
 
+-- Of each product before which tokens in rows point at other units and starts than those of the product before in its
+-- repeat: where these begin. Blocks have units of their own where weights have an offset.
+local function other_units(groups, offset)
+    local found = {}
+    for _, group in ipairs(groups) do
+        local at
+        for _, stage in ipairs(group.stages) do
+            for _, product_of in ipairs(stage.products) do
+                local place = offset and product_of.first_block or 0
+                if place ~= at then found[product_of] = place end
+                at = place
+            end
+        end
+    end
+    return found
+end
+
+-- What a step of `group` takes beside its rows, tokens in the lanes.
+local function step_arguments(pass, group, v, values)
+    local of_tile, list = values.of_tile, {}
+    local function add(argument) list[#list + 1] = argument end
+    if pass.panel then add "row" end
+    if pass.measures then add(sum("units + tile * " .. of_tile(values.integers.units_pitch), 2 * v.tile)) end
+    if pass.maxima then add("maxima + tile * " .. of_tile(values.integers.blocks * v.tile)) end
+    if pass.residual_rows then
+        local from_x = pass.residual_rows > 0
+        if from_x then add("x + tile * " .. of_tile(v.x_step * v.tile)) end
+        if from_x and values.residual == "vector" then add "weights->residual" end
+        local repeated = group.count > 1 and " + repeat * " .. v.shape.padded or ""
+        add(sum("weights->projection_bias", group.row0) .. repeated)
+    end
+    return list
+end
+
 local function add_bh4(p, v, values)
     local shape, projection, products = v.shape, v.projection, {}
     for _, group in ipairs(projection.groups) do
@@ -158,39 +183,36 @@ local function add_bh4(p, v, values)
         end
     end
     values.passes, values.groups = projection.passes, projection.groups
-    -- What the pass of a group takes beside its rows.
-    values.pass_arguments = function(pass, group)
-        if pass.measures then return ", " .. values.units_at(1) end
-        local row = pass.panel and ", row" or ""
-        if pass.maxima then return row .. ", maxima + tile * " .. values.of_tile(values.integers.blocks * v.tile) end
-        if not pass.residual_rows then return row end
-        local x = pass.residual_rows > 0
-                and ", x + " .. (v.layout == "rows" and "token" or "tile") .. " * " .. values.of_tile(v.x_step * v.tile)
-            or ""
-        return row
-            .. x
-            .. (values.residual == "vector" and x ~= "" and ", weights->residual" or "")
-            .. ", "
-            .. sum("weights->projection_bias", group.row0)
-            .. (group.count > 1 and " + repeat * " .. shape.padded or "")
+    local constant = p.names.constant
+    -- Where the words of a product begin among those of a repeat.
+    values.words_at = function(product_of, stage)
+        if product_of.offset == 0 then return 0 end
+        return constant("W" .. stage.number .. (product_of ~= stage.products[1] and "_REST_AT" or "_AT"))
     end
-    values.z_rows, values.blocks_total = projection.rows.z, shape.padded // shape.block
+    if v.layout == "rows" then
+        values.other_units = other_units(projection.groups, p.projection.word.offset)
+    else
+        values.step_arguments = {} -- by step: what it takes beside its rows
+        for _, group in ipairs(projection.groups) do
+            for _, stage in ipairs(group.stages) do
+                for _, pass in ipairs(stage.steps) do
+                    values.step_arguments[pass] = step_arguments(pass, group, v, values)
+                end
+            end
+        end
+    end
+    values.blocks_total = shape.padded // shape.block
     return products
 end
 
 -- Adds to `values` what the template of the projection of stage `v` reads beside what kernels have in common.
 return function(p, v, values)
-    local few, norm, shape, integers = v.layout == "rows", p.model.norm, v.shape, p.projection.word.integers
+    local norm, shape, integers = p.model.norm, v.shape, p.projection.word.integers
     local projection = v.projection
-    values.parts = parts_of(v.layout, integers)
-    values.projection_parameters = buffers.projection_parameters(v)
-    values.projection_rows = buffers.rows(shape.d, v.x_step)
-    values.gain_text, values.x_text = norm and ", LayerNorm's gain" or "", norm and ", normalised" or ""
-    values.x_alignment = few and not norm and " but x, which may have any alignment" or ""
-    values.up_to = few and "a few tokens"
-        or string.format(v.tiles == 1 and "%d tile of %d tokens" or "up to %d tiles of %d tokens", v.tiles, v.tile)
+    values.parts, values.contract = parts_of(v.layout, integers), contract_of(p, v)
+    values.z_rows = projection.rows.z
     values.integers_text = false
-    values.integers, values.measure, values.round, values.find_units = false, false, false, false
+    values.integers, values.measures, values.structs = false, false, {}
     values.counter = false
     values.rows_first = v.rows_first or false
     -- The factor of the share of the input that bypasses the projection.
@@ -205,7 +227,7 @@ return function(p, v, values)
         products = projection.products
         values.products, values.block_rows, values.groups = products, { shape.d }, projection.groups
         values.tiled = projection.tiled or false
-        values.multiplied, values.z_rows = shape.of ~= nil, projection.rows.z
+        values.multiplied = shape.of ~= nil
         values.weights_of = shape.of and "dense_projection" or "projection"
         values.rounded_rows, values.measured_rows = values.block_rows, values.block_rows
     end
@@ -215,4 +237,5 @@ return function(p, v, values)
     end
     if v.layout == "rows" and p.projection.word.offset then add_round_runs(p, v, values) end
     block_products[v.layout](p, v, products, values)
+    if v.rows_first and values.folded then values.structs = { "folds" } end
 end
