@@ -36,23 +36,21 @@ static void $(helper)_shape(const float *restrict value, const float *restrict s
 //$ local head_at = shape.mixed and "head * positions" or "head"
 //$ local some = v.queries > 1
 
-/* Attention of the tokens of `span`, $(some and v.queries or "one") at a time: q and y are rows of $(plural(shape.heads, "head")) of $(shape.width). */
+/* Attention of the $(some and "tokens" or "token") of `span`$(some and ", at most " .. v.queries or ""): q and y are rows of $(plural(shape.heads, "head")) of $(shape.width). */
 static void $(helper)_attend(const $(names.type("call")) *call, const $(names.type("layer")) *layer, const $(names.type("buffers")) *b,
     const $(names.span) *span, const $(names.type("cache")) *cache)
 {
 $(include("templates/model/blocks/rows_of_span.c", { rows = { "q", "y" }, reads = 1 }))
-    const size_t first = span->first, tokens = span->count;
+    const size_t count = span->count; //$ if some
 $(include("templates/model/blocks/cache_of_span.c"))
     $(names.type("attention")) a;
     $(names.type("cache")) head_cache;
-    $(names.span) some_tokens;
     $(matrix) all, map; /* V, and panels of it */ //$ if made
 //$ if scale == "1.0f" or not made or made.head_pitch then
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
 //$ end
 
     $(helper)_attention_at(call, layer, b, &a);
-    some_tokens.tokens = span->tokens;
 //$ if made then
     $(helper)_v_at(layer, &all);
     map.inputs = all.inputs;
@@ -62,8 +60,7 @@ $(include("templates/model/blocks/cache_of_span.c"))
 //$ local factor = shape.unit and "factor" or scale == "1.0f" and "one" or scale
 //$ -- Rows of queries: of token `own` of a batch, number `row` of a group; and what lies before the head's elements.
 //$ local count = some and "count" or "1"
-//$ local token = some and "(token + own)" or "token"
-//$ local position = some and "(first + token + own)" or "(first + token)"
+//$ local position = some and "(span->first + own)" or "span->first"
 //$ local function query(row) return some and row and "(own * " .. group .. " + row)" or some and "own" or row and "row" or "" end
 //$ local function number_of(row)
 //$     return heads and row and "head * " .. group .. " + row" or heads and "head" or row and "row" or "0"
@@ -72,14 +69,12 @@ $(include("templates/model/blocks/cache_of_span.c"))
 //$     local head = heads and row and "(head * " .. group .. " + row)" or heads and "head" or row and "row"
 //$     return head and " + " .. times(head, shape.width) or ""
 //$ end
-    for (size_t token = 0; token < tokens; $(some and "token += " .. v.queries or "++token")) {
-        const size_t count = tokens - token < $(v.queries) ? tokens - token : $(v.queries); //$ if some
         for (size_t head = 0; head < $(shape.cached_heads); ++head) { //$ if heads
             for (size_t own = 0; own < count; ++own) { //$ if some
 $(include("templates/model/blocks/angles.c", { of = "layer", position = position })) //$ if shape.rope
 //$ local row = group > 1
             for (size_t row = 0; row < $(group); ++row) { //$ if row
-            const float *from = q + $(token) * q_step$(element(row));
+            const float *from = $(sum("q", some and "own * q_step" or 0))$(element(row));
 //$ local to = query(row)
             float *to = a.queries$(to ~= "" and " + " .. times(to, shape.width) or "");
             const float factor = $(scale) * layer->attention_scale[$(number_of(row))]; //$ if shape.unit
@@ -103,22 +98,20 @@ $(include("templates/model/blocks/angles.c", { of = "layer", position = position
             head_cache.$(part.name) = $(sum(part.name, first));
 //$ end
 //$ end
-            some_tokens.first = first + token;
-            some_tokens.count = $(count);
-            $(v.names.attention)(&head_cache, &some_tokens, &a);
+            $(v.names.attention)(&head_cache, span, &a);
 //$ if shape.shaped then
 //$ local parts = sum("layer->attention_shape", heads and times("head", 3 * group) or 0)
-            $(helper)_shape(head_cache.values, $(parts), &some_tokens, a.sums);
+            $(helper)_shape(head_cache.values, $(parts), span, a.sums);
 //$ end
 //$ if made then
 $(include("templates/model/blocks/values_of_keys.c", { count = count, rounds = rounds }))
 //$ else
 //$ local number = some and (row and "count * " .. group or "count") or tostring(group)
             for (size_t row = 0; row < $(number); ++row) { //$ if number ~= "1"
-//$ local of_token = not some and "token" or row and "(token + row / " .. group .. ")" or "(token + row)"
+//$ local of_token = not some and 0 or times(row and "row / " .. group or "row", "y_step")
 //$ local of_group = row and (some and "row % " .. group or "row")
 //$ local head_of = heads and of_group and "(head * " .. group .. " + " .. of_group .. ")" or heads and "head" or of_group
-            float *out = y + $(of_token) * y_step$(head_of and " + " .. times(head_of, shape.width) or "");
+            float *out = $(sum("y", of_token))$(head_of and " + " .. times(head_of, shape.width) or "");
 //$ local sums_at = number ~= "1" and "row * " .. value_pitch or 0
 //$ over_row(shape.width, function(at, load, store)
                 $(store("out", at, isa.mul(isa.broadcast("one"), load("a.sums", sum(sums_at, at)))));
@@ -126,5 +119,4 @@ $(include("templates/model/blocks/values_of_keys.c", { count = count, rounds = r
             } //$ if number ~= "1"
 //$ end
         } //$ if heads
-    }
 }

@@ -66,7 +66,8 @@ $(include("templates/model/blocks/append.c", { rounds = rounds, turn = turn or f
 $(include("templates/model/blocks/attend.c", { rounds = rounds, turn = turn or false })) //$ if structs.rows.q
 //$ end
 $(include("templates/model/blocks/look_up.c")) //$ if structs.lookup
-$(include("templates/model/blocks/spans.c", { together = shape.ring and not shape.lsh and v.queries }))
+//$ local limited = not shape.lsh and v.queries < v.chunk -- fewer tokens attend together than a chunk has
+$(include("templates/model/blocks/spans.c", { limited = limited }))
 $(include("templates/model/blocks/sums.c", { activated = activated or false })) //$ if sums
 //$ local last = after[#after]
 //$ for _, phase in ipairs(v.phases) do
@@ -79,9 +80,6 @@ static void $(helper)_$(phase.word)(const $(names.type("call")) *call, size_t la
     $(names.type("cache")) cache; //$ if phase.spans
     $(names.span) span; //$ if phase.spans
 
-    $(helper)_layer_at(call->weights, layer, &own);
-    $(helper)_buffers_at(call, scratch, &b);
-    $(helper)_cache_at(call->cache, layer, &cache); //$ if phase.spans
     for (size_t at = from, next; at < end; at = next) {
         const size_t chunk_end = at - at % $(macro("CHUNK")) + $(macro("CHUNK"));
         next = chunk_end < end ? chunk_end : end;
@@ -90,10 +88,12 @@ static void $(helper)_$(phase.word)(const $(names.type("call")) *call, size_t la
         const size_t together = chunk_end < call->tokens ? $(macro("CHUNK")) : call->tokens - (chunk_end - $(macro("CHUNK")));
 //$ end
 
-        $(helper)_chunk_at(call, at, scratch, &b);
+        $(helper)_layer_at(call->weights, layer, &own);
+        $(helper)_cache_at(call->cache, layer, &cache); //$ if phase.spans
+        $(helper)_buffers_at(call, at, scratch, &b);
 //$ for _, step in ipairs(phase.steps) do
 //$     if not (tiles and step.activated or shape.delivered and step == last) then -- with its activation; behind all layers
-//$         lines({ include("templates/model/blocks/step.c", { step = step, names_of = names_of, by_count = phase.by_count }) })
+//$         lines({ include("templates/model/blocks/step.c", { step = step, names_of = names_of, by_count = phase.by_count, limited = limited }) })
 //$     end
 //$ end
     }
@@ -116,10 +116,9 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const floa
 
     call.weights = weights;
     call.cache = cache;
-    call.in.at = (float *) (uintptr_t) x; /* no step writes to it */
-    call.in.step = $(macro(shape.input == shape.d and "D" or "D_IN"));
-    call.y.at = y;
-    call.y.step = $(macro("D"));
+    call.in = (float *) (uintptr_t) x; /* no step writes to it */
+    call.in_step = $(macro("D_IN")); //$ if shape.delivered
+    call.y = y;
     call.tokens = tokens;
     call.offsets = offsets; //$ if shape.sequences
     call.first = first; //$ if not shape.sequences
@@ -156,19 +155,19 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const floa
         for (size_t layer = 0; layer < $(shape.layers); ++layer) { //$ if layers
 //$ end
 //$ if shape.delivered then
-    $(helper)_buffers_at(&call, scratch, &b);
+    $(helper)_buffers_at(&call, 0, scratch, &b);
     for (size_t at = 0; at < tokens; at += $(macro("CHUNK"))) {
         const size_t count = tokens - at < $(macro("CHUNK")) ? tokens - at : $(macro("CHUNK"));
 
 //$ ranges("count")
-        call.in.at = (float *) (uintptr_t) (x + at * $(macro("D_IN")));
-        call.in.step = $(macro("D_IN"));
+        call.in = (float *) (uintptr_t) (x + at * $(macro("D_IN")));
+        call.in_step = $(macro("D_IN"));
         call.first = first + at; //$ if not shape.sequences
 //$ open_layers()
 //$ run_phases("0", "count", "count")
 //$ if layers then
-            call.in.at = b.out.at; /* rows that the next layer's attention reads as they are */
-            call.in.step = b.out.step;
+            call.in = b.out.at; /* rows that the next layer's attention reads as they are */
+            call.in_step = b.out.step;
         }
 //$ end
         $(names_of.copy(shape.d))(b.out.at, b.out.step, y + at * $(macro("D")), $(macro("D")), count);
@@ -181,7 +180,7 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const floa
 //$ run_phases("at", "at + count", "count")
         }
 //$ if layers then
-        call.in.at = y;
+        call.in = y;
     }
 //$ end
 //$ else
@@ -189,7 +188,7 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const floa
 //$ open_layers()
 //$ run_phases("0", "tokens", "tokens")
 //$ if layers then
-        call.in.at = y;
+        call.in = y;
     }
 //$ end
 //$ end

@@ -96,11 +96,11 @@ static void $(helper)_cache_at(unsigned char *cache, size_t layer, $(names.type(
 
 //$ local some_tokens = v.chunk > 1
 //$ local function of_chunk(constant) return "rows + " .. (some_tokens and "chunk * " or "") .. macro(constant) end
-/* The rows of a chunk of a call, but not yet those of the call itself. */
-static void $(helper)_buffers_at(const $(names.type("call")) *call, void *scratch, $(names.type("buffers")) *b)
+/* The rows of the chunk from token number `at` of a call on. */
+static void $(helper)_buffers_at(const $(names.type("call")) *call, size_t at, void *scratch, $(names.type("buffers")) *b)
 {
     const size_t chunk = call->tokens < $(macro("CHUNK")) ? call->tokens : $(macro("CHUNK")); //$ if some_tokens
-    (void) call; /* tokens come one by one */ //$ if not some_tokens
+    const size_t in_step = $(shape.delivered and "call->in_step" or macro(shape.input == shape.d and "D" or "D_IN"));
 //$ local floats = v.lookup_floats
 //$ if floats.many > floats.alone and some_tokens then
     float *rows = (float *) scratch + (chunk == 1 ? $(macro("LOOKUP_FLOATS_ALONE")) : $(macro("LOOKUP_FLOATS")));
@@ -110,6 +110,13 @@ static void $(helper)_buffers_at(const $(names.type("call")) *call, void *scratc
     float *rows = (float *) scratch;
 //$ end
 
+    b->in.at = call->in + at * in_step;
+    b->in.step = in_step;
+//$ local of_call = v.buffers.of_call
+//$ if of_call then
+    b->$(of_call.name).at = (float *) scratch + $(macro("OF_CALL_AT")) + at * $(structs.step_of(of_call.name));
+    b->$(of_call.name).step = $(structs.step_of(of_call.name));
+//$ end
 //$ for _, item in ipairs(v.buffers.tokens) do
 //$ local at = of_chunk(item.name:upper() .. "_AT")
 //$ if item.storage ~= "float" then at = "(" .. item.storage .. " *) (void *) (" .. at .. ")" end
@@ -157,19 +164,5 @@ static void $(helper)_attention_at(const $(names.type("call")) *call, const $(na
     a->$(field.name) = layer->$(field.name); //$ for _, field in ipairs(structs.attention) if field.of_layer
     a->tile = b->attention; //$ if tile ~= ""
     a->$(field.name) = $(working(field, "b->attention + " .. tile .. (some and "most * " or ""))); //$ for _, field in ipairs(structs.attention) if field.item
-//$ end
-}
-
-/* The chunk from token number `at` of a call on: its input$(v.buffers.of_call and ", and what is kept of it" or ""). */
-static void $(helper)_chunk_at(const $(names.type("call")) *call, size_t at, void *scratch, $(names.type("buffers")) *b)
-{
-    b->in.at = call->in.at + at * call->in.step;
-    b->in.step = call->in.step;
-//$ local of_call = v.buffers.of_call
-//$ if of_call then
-    b->$(of_call.name).at = (float *) scratch + $(macro("OF_CALL_AT")) + at * $(structs.step_of(of_call.name));
-    b->$(of_call.name).step = $(structs.step_of(of_call.name));
-//$ else
-    (void) scratch;
 //$ end
 }

@@ -11,7 +11,7 @@ static void $(helper)_sum(const $(names.type("call")) *call, const $(names.type(
 {
     for (size_t done = 0, some; done < span->count; done += some) {
         const size_t token = span->token + done, before = (at + token) % $(macro("SUMS_TOKENS"));
-        float *row = call->y.at + (span->sequence + (at + token) / $(macro("SUMS_TOKENS"))) * $(macro("SUMS_PITCH"));
+        float *row = call->y + (span->sequence + (at + token) / $(macro("SUMS_TOKENS"))) * $(macro("SUMS_PITCH"));
 
         some = span->count - done < $(macro("SUMS_TOKENS")) - before ? span->count - done : $(macro("SUMS_TOKENS")) - before;
         $(helper)_sum_rows(b->$(step.a).at + token * b->$(step.a).step, b->$(step.a).step, some, row);

@@ -16,12 +16,12 @@
             map.scales = all.scales + panel * $(panel); //$ if type.scaled
             map.bias = all.bias + panel * $(panel);
             map.panels = panels;
-//$ local to = aligned and "y + token * y_step + head * " .. width .. ", y_step" or "a.head_values, " .. made.head_pitch
+//$ local to = aligned and "y + head * " .. width .. ", y_step" or "a.head_values, " .. made.head_pitch
             $(v.names.product)(&map, a.$(made.sums) + head * $(made.pitch), $(shape.heads) * $(made.pitch), $(to), $(count));
 //$ if not aligned then
             for (size_t own = 0; own < $(count); ++own)
                 for (size_t i = 0; i < $(width); ++i)
-                    y[(token + own) * y_step + head * $(width) + i] =
+                    y[own * y_step + head * $(width) + i] =
                         one * a.head_values[own * $(made.head_pitch) + head * $(width) % $(panel) + i];
 //$ end
         }

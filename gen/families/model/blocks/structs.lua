@@ -168,8 +168,9 @@ local function call_of(p)
     local function add(type, name, doc) fields[#fields + 1] = { type = type, name = name, doc = doc } end
     add("const " .. names.weights .. " *", "weights")
     add("unsigned char *", "cache")
-    add(names.rows .. " ", "in", "of the layer at hand, which are only read")
-    add(names.rows .. " ", "y")
+    add("float *", "in", "rows of the layer at hand, which are only read")
+    if p.shape.delivered then add("size_t ", "in_step") end
+    add("float *", "y")
     if p.shape.sequences then
         add("const size_t *", "offsets", "of sequence s from offsets[s] - offsets[0] on")
     else
