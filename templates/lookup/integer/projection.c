@@ -31,27 +31,27 @@ static void $(helper)_$(block.name)(const int16_t *restrict x, const $(storage) 
 //$ local eights_end, pairs_end = step == 4 and block.rows - block.rows % 8 or 0, block.rows - block.rows % 2
 //$ local function place(base, i) return i == "0" and base or base .. " + " .. i end
 //$ -- The sums of inputs `from` to `to`, `width` at a time; `one` prints those of inputs from `k` on.
-//$ local function over(from, to, width, one, statements)
+//$ local function over(from, to, width, one)
 //$     if from == to then return end
 //$     if to - from == width then one(tostring(from)) return end
-    for (size_t k = $(from); k < $(to); k += $(width))$(statements > 1 and " {" or "")
+    for (size_t k = $(from); k < $(to); k += $(width)) {
 //$     one("k")
-    } //$ if statements > 1
+    }
 //$ end
 //$ over(0, eights_end, 8, function(k)
         $(model)_add_dots8(sum, $(place("x" .. input, k)), $(place("w", k)), $(block.depth));
-//$ end, 1)
+//$ end)
 //$ over(eights_end, pairs_end, 2, function(k)
 //$     for s = 0, step - 1 do
         sum[$(s)] = $(model)_add_dot2(sum[$(s)], $(place("x" .. input, k)), $(place(s > 0 and "w + " .. s * block.depth or "w", k)));
 //$     end
-//$ end, step)
+//$ end)
 //$ over(pairs_end, block.rows, 1, function(k)
 //$     for s = 0, step - 1 do
 //$         local at = s == 0 and k or k == "0" and tostring(s * block.depth) or s * block.depth .. " + " .. k
         sum[$(s)] += x[$(input == "" and k or input:sub(4) .. " + " .. k)] * w[$(at)];
 //$     end
-//$ end, step)
+//$ end)
 //$ local done = step * block.depth
 //$ if block.folds > 1 then
     }

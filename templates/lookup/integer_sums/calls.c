@@ -23,7 +23,7 @@
 //$             assign("from_step", call.from == "zeros" and 0 or t.pitch)
 //$         end
 //$         if call.to == "y" and spans > 1 then assign_ends(call) end
-        for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step))$(later and " {" or "") //$ if loop
+        for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step)) { //$ if loop
 //$         if later then
             columns.from = $(later) ? sums : zeros;
             columns.from_step = $(later) ? $(t.pitch) : 0;
@@ -38,7 +38,7 @@
         $(run_name(call.run, t))($(slice),$(pack and " " .. (packs and pack.pitch or constant("ROW_PITCH")) .. "," or "")
             $(at("code", call.code_step)), $(at("words", call.words_step)), &columns,
             tokens$(prefetch_next and ", " .. next or ""));
-        } //$ if later
+        } //$ if loop
 //$     end
 //$     set.from, set.from_step = nil, nil
 //$     if spans > 1 then set.units, set.base, set.base_step = nil, nil, nil end

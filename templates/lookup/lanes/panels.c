@@ -42,13 +42,13 @@ static void $(helper)_$(of.name)(const $(x), const $(word) *restrict w,
 //$ local x_step = integers and integers.pitch or "x_step"
 //$ local function panel_of(parts, width)
         $(helper)_unpack_$(width)(w, $(of.depth), unpacked); //$ if not integers
-        for (size_t tile = 0; tile < tiles; ++tile)$(#parts > 1 and " {" or "")
+        for (size_t tile = 0; tile < tiles; ++tile) {
 //$     for _, part in ipairs(parts) do
 //$         local factors = integers and ", " .. sum("scales", part.at) .. units .. ",\n            " or ", "
             $(helper)_outputs_$(part.outputs)(x + tile * $(x_step), $(sizes), $(sum(integers and "w" or "unpacked", part.at)),
                 $(width)$(factors)$(sum("y + tile * y_step", part.at * tile)));
 //$     end
-        } //$ if #parts > 1
+        }
 //$ end
 //$ if of.full_panels > 1 then
     for (size_t panel = 0; panel < $(of.full_panels); ++panel,

@@ -29,15 +29,15 @@ static void $(helper)_add_$(name)(float *restrict z, $(inputs)const float *restr
 //$ else
 //$     if lanes > 1 then
     const size_t whole = rows - rows % $(lanes);
-    for (size_t row = 0; row < whole; $(advance("row", lanes)))$(bypass and " {" or "")
+    for (size_t row = 0; row < whole; $(advance("row", lanes))) {
 //$         if bypass then
         const $(isa.vector) gain = $(vector and load("residual") or isa.broadcast(residual));
         const $(isa.vector) offset = $(isa.add(load("z"), load("bias")));
         $(isa.store_unaligned("z", "row", isa.fma("gain", load("x"), "offset")));
-    }
 //$         else
         $(isa.store_unaligned("z", "row", isa.add(load("z"), load("bias"))));
 //$         end
+    }
 //$     end
     for (size_t row = $(lanes > 1 and "whole" or "0"); row < rows; ++row)
         z[row] += $(bypass and (vector and "residual[row]" or residual) .. " * x[row] + " or "")bias[row];

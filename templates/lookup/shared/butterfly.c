@@ -114,9 +114,9 @@ static void $(helper)_$(pass.name)($(values_type) *$(more ~= "" and "restrict " 
     const size_t end = row + $(pass.panel);
     size_t at = row;
 //$     for n, segment in ipairs(pass.segments) do
-    for (; at < end$(n < #pass.segments and " && at < " .. segment.to or ""); ++at)$(vectors > 1 and not pass.maxima and " {" or "")
+    for (; at < end$(n < #pass.segments and " && at < " .. segment.to or ""); ++at) {
 //$         each(segment)
-    } //$ if vectors > 1 and not pass.maxima
+    }
 //$     end
 //$ end
 //$ if pass.maxima then

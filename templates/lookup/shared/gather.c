@@ -135,15 +135,15 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
     const int32_t zero = $hidden_integer(0); /* else its loop is a call of memset */
     for (size_t i = 0; i < $(gather.integers.tile_pitch); ++i)
         zeros[i] = zero;
-//$     local several, parts = #gather.integers.spans > 1, gather.integers.parts
-    for (size_t token = 0; token < tokens; token += $(tile))$(several and " {" or "")
+//$     local parts = gather.integers.parts
+    for (size_t token = 0; token < tokens; token += $(tile)) {
 //$     for _, span in ipairs(gather.integers.spans) do
         $(prefix.scores)_scores_to_integers($(sum("score + token * " .. shape.slots, span.table * shape.neighbours * tile)),
             $(span.tables * shape.neighbours),
             $(sum("words + token * " .. gather.integers.quads * parts, span.table // gather.integers.step * parts * tile)),
             $(sum("score_units", span.unit_at)) + token);
 //$     end
-    } //$ if several
+    }
 //$ elseif not sums and not pack then
     (void) scratch;
 //$ end

@@ -29,11 +29,11 @@
 //$     return text
 //$ end
 //$ local function prefetch_at(prefetch, before, counter)
-        if ($(counter) % $(prefetch.every) == 0)$(#prefetch.streams > 1 and " {" or "") //$ if prefetch.every > 1
+        if ($(counter) % $(prefetch.every) == 0) { //$ if prefetch.every > 1
 //$     for _, stream in ipairs(prefetch.streams) do
             $(isa[attention.prefetch_word](stream.base, sum(before .. times(counter, prefetch.stride * bytes), stream.at * bytes)));
 //$     end
-        } //$ if prefetch.every > 1 and #prefetch.streams > 1
+        } //$ if prefetch.every > 1
 //$ end
 //$ local unit_argument = integers and "unit, " or ""
 //$ local weights_and_values = listed(
