@@ -255,8 +255,8 @@ PLANTED = [
     # norms
     ("gpt", "rest = g - level - normal", "rest = g + level - normal"),
     ("gpt", "normal * dy[i] + gain[i]", "gain[i] - normal * dy[i]"),
-    ("gpt", "statistics, &d_second_normed);", "statistics, r ? &d_first_normed : &d_second_normed);"),
-    ("gpt", "&d_stream,\n        &own_d_in", "NULL, &own_d_in"),
+    ("gpt", "&all_d.second_normed);", "r ? &all_d.first_normed : &all_d.second_normed);"),
+    ("gpt", "&own_d.stream, &own_d.in", "NULL, &own_d.in"),
     ("llama", "rest = g - normal * slope", "rest = g + normal * slope"),
     ("masked", "(x[i] - means) * factors", "(x[i] + means) * factors"),
     ("post", "rest * factors;", "-rest * factors;"),
@@ -266,7 +266,7 @@ PLANTED = [
     ("gpt", "logits[target] -= scale;", "logits[target] += scale;"),
     ("interleaved", "1.0f - own * own", "1.0f + own * own"),
     ("masked", "y[i + k] += x[i + k]", "y[i + k] -= x[i + k]"),
-    ("masked", "= one * dx[i", "= -one * dx[i"),
+    ("masked", "one, r->d_out", "-one, r->d_out"),
     # MLP and GLU
     ("neox", "return x * density + share", "return share - x * density"),
     ("llama", "return share + along", "return share - along"),

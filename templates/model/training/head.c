@@ -85,63 +85,119 @@ static float $(helper)_entropy(float *restrict logits, size_t target, float scal
 }
 
 //$ end
-/* What the counted tokens cost, a float each from r->losses_at on, $(head_rows) of them at a
-   time; back: the gradients$(h.at and " of the head, and" or "") of the rows of
-   features in `d`, [r->all][$(h.features_pitch)]. */
-static void $(helper)_head(const $(helper)_run *r, const float *features, int back, float *d)
+/* Counted tokens whose $(h.at and "logits" or "features") are held together, a row for each. */
+typedef struct $(helper)_head_tile {
+    const uint32_t *tokens; /* their numbers */
+    float *losses;          /* what each costs */
+    size_t count;           /* how many there are */
+    size_t first, end;      /* those of the part are first … end - 1 */
+    $(names.rows) x; /* features$(h.at and "" or ", then their gradients") */
+    $(names.rows) dx; /* their gradients */ //$ if h.at
+    $(names.rows) logits; /* then their gradients */ //$ if h.at
+} $(helper)_head_tile;
+
+/* The tokens from number `from` of the counted ones on. */
+static void $(helper)_head_tile_at(const $(helper)_run *r, size_t from, $(helper)_head_tile *tile)
+{
+    const size_t left = r->targets_counted - from, part = r->t->part, parts = r->t->parts;
+
+    tile->tokens = $(helper)_counted(r) + from;
+    tile->losses = r->memory + r->losses_at + from;
+    tile->count = left < $(head_rows) ? left : $(head_rows);
+    tile->first = tile->count * part / parts;
+    tile->end = tile->count * (part + 1) / parts;
+    tile->x.at = r->memory + r->head_at;
+    tile->x.step = $(h.features_pitch);
+//$ if h.at then
+    tile->dx.at = tile->x.at + $(times(head_rows, h.features_pitch));
+    tile->dx.step = $(h.features_pitch);
+    tile->logits.at = tile->dx.at + $(times(head_rows, h.features_pitch));
+    tile->logits.step = $(h.pitch);
+//$ end
+}
+
+//$ local judged, step = h.at and "logits" or "x", h.at and h.pitch or h.features_pitch
+/* What the part's tokens cost; back: their $(h.at and "logits" or "features") become gradients. */
+static void $(helper)_head_losses(const $(helper)_run *r, const $(helper)_head_tile *tile, int back)
 {
     const $(helper) *t = r->t;
-//$ local rows_of_features = times(head_rows, h.features_pitch)
-    float *x = r->memory + r->head_at$(h.at and ", *dx = x + " .. rows_of_features .. ", *logits = dx + " .. rows_of_features or "");
-    const uint32_t *counted = (const uint32_t *) (const void *) (r->memory + r->counted_at);
-    float *losses = r->memory + r->losses_at;
+    float *row = tile->$(judged).at + tile->first * $(step);
+//$ if h.at then
+    const $(names.rows) x = { tile->x.at + tile->first * $(h.features_pitch), $(h.features_pitch) };
+    const $(names.rows) logits = { row, $(h.pitch) };
+//$ end
+
+    for (size_t i = tile->first; i < tile->end; ++i)
+        $(helper)_copy(r->features + tile->tokens[i] * $(h.features_pitch), tile->x.at + i * $(h.features_pitch), $(h.features_pitch), 1);
+    $(helper)_multiply(r, &$(h.map), t->parameters, &x, &logits, tile->end - tile->first); //$ if h.at
+    for (size_t i = tile->first; i < tile->end; ++i, row += $(step)) {
+        const size_t token = tile->tokens[i];
+
+//$ if h.at then
+        if (t->criterion)
+            tile->losses[i] = t->criterion(t->criterion_context, token, row, t->gradient_scale, back);
+        else
+            tile->losses[i] = $(helper)_entropy(row, (size_t) r->targets[token], t->gradient_scale, back);
+//$ else
+        tile->losses[i] = t->criterion(t->criterion_context, token, row, t->gradient_scale, back);
+//$ end
+    }
+}
+
+//$ local gradients = h.at and "dx" or "x"
+/* The way back: the gradients of the features of the part's tokens, among those of all in r->d_out. */
+static void $(helper)_head_back(const $(helper)_run *r, const $(helper)_head_tile *tile)
+{
     const float one = $hidden(1.0f); /* else its loop is a call of memcpy */
+//$ if h.at then
+    const $(names.rows) logits = { tile->logits.at + tile->first * $(h.pitch), $(h.pitch) };
+    const $(names.rows) dx = { tile->dx.at + tile->first * $(h.features_pitch), $(h.features_pitch) };
+
+    $(helper)_multiply_back(r, &$(h.map), r->t->parameters, &logits, &dx, $(names.macro("TRAIN_SET")), tile->end - tile->first);
+//$ end
+    for (size_t i = tile->first; i < tile->end; ++i)
+        $(helper)_scale(tile->$(gradients).at + i * $(h.features_pitch), one, r->d_out + tile->tokens[i] * $(h.features_pitch), $(h.features));
+}
+//$ if h.at then
+
+/* Adds to the gradients of the head, which need the rows of all parts. */
+static void $(helper)_head_sums(const $(helper)_run *r, const $(helper)_head_tile *tile)
+{
+    $(helper)_wait(r->t);
+    $(helper)_multiply_sums(r, &$(h.map), r->t->gradients, &tile->x, &tile->logits, tile->count);
+    $(helper)_wait(r->t);
+}
+//$ end
+
+/* Ends the pass forward: all parts have made their features, which one of them shows to the observer. back: their gradients
+   in r->d_out begin as zeros. */
+static void $(helper)_show_features(const $(helper)_run *r, int back)
+{
+    const $(helper) *t = r->t;
 
     if (back)
-        $(helper)_clear(d + r->first * $(h.features_pitch), $(h.features_pitch), r->count);
+        $(helper)_clear(r->d_out + r->first * $(h.features_pitch), $(h.features_pitch), r->count);
     $(helper)_wait(t);
     if (t->observe) {
         if (t->part == 0)
-            t->observe(t->criterion_context, features);
+            t->observe(t->criterion_context, r->features);
         $(helper)_wait(t);
     }
+}
+
+/* What the counted tokens cost, a float each from r->losses_at on, $(head_rows) of them at a
+   time; back: the gradients$(h.at and " of the head, and" or "") of features in r->d_out. */
+static void $(helper)_head(const $(helper)_run *r, int back)
+{
     for (size_t from = 0; from < r->targets_counted; from += $(head_rows)) {
-        const size_t rows = r->targets_counted - from < $(head_rows) ? r->targets_counted - from : $(head_rows);
-        const size_t row = rows * t->part / t->parts, end = rows * (t->part + 1) / t->parts;
+        $(helper)_head_tile tile;
 
-        for (size_t i = row; i < end; ++i)
-            $(helper)_copy(features + counted[from + i] * $(h.features_pitch), x + i * $(h.features_pitch), $(h.features_pitch), 1);
-//$ local gradients = h.at and "dx" or "x"
-//$ if h.at then
-        const $(names.rows) all_x = { x, $(h.features_pitch) }, all_logits = { logits, $(h.pitch) };
-        const $(names.rows) own_x = { x + row * $(h.features_pitch), $(h.features_pitch) };
-        const $(names.rows) own_logits = { logits + row * $(h.pitch), $(h.pitch) };
-        const $(names.rows) own_dx = { dx + row * $(h.features_pitch), $(h.features_pitch) };
-
-        $(helper)_multiply(r, &$(h.map), t->parameters, &own_x, &own_logits, end - row);
-        for (size_t i = row; i < end; ++i)
-            if (t->criterion)
-                losses[from + i] = t->criterion(t->criterion_context, counted[from + i], logits + i * $(h.pitch), t->gradient_scale, back);
-            else
-                losses[from + i] = $(helper)_entropy(logits + i * $(h.pitch), (size_t) r->targets[counted[from + i]],
-                    t->gradient_scale, back);
-//$ else
-        for (size_t i = row; i < end; ++i)
-            losses[from + i] = t->criterion(t->criterion_context, counted[from + i], x + i * $(h.features_pitch), t->gradient_scale, back);
-//$ end
-        if (!back)
-            continue;
-//$ if h.at then
-        $(helper)_multiply_back(r, &$(h.map), t->parameters, &own_logits, &own_dx, $(names.macro("TRAIN_SET")), end - row);
-//$ end
-        for (size_t i = row; i < end; ++i)
-            for (size_t k = 0; k < $(h.features); ++k)
-                d[counted[from + i] * $(h.features_pitch) + k] = one * $(gradients)[i * $(h.features_pitch) + k];
-//$ if h.at then
-        $(helper)_wait(t);
-        $(helper)_multiply_sums(r, &$(h.map), t->gradients, &all_x, &all_logits, rows);
-        $(helper)_wait(t);
-//$ end
+        $(helper)_head_tile_at(r, from, &tile);
+        $(helper)_head_losses(r, &tile, back);
+        if (back) {
+            $(helper)_head_back(r, &tile);
+            $(helper)_head_sums(r, &tile); //$ if h.at
+        }
     }
-    $(helper)_wait(t);
+    $(helper)_wait(r->t);
 }

@@ -29,6 +29,8 @@ typedef void (*$(helper)_observer)(void *context, const float *features);
 
 //$ local parameters, gradients = names.macro("TRAIN_PARAMETERS"), names.macro("TRAIN_GRADIENTS")
 //$ local table_rows = names.macro("TRAIN_TABLE_ROWS")
+//$ local without = lookups[1] and "" or " What is said to be of tables may be anything: they are those of LookupFFNs, which this model has not."
+/* What a part of a call reads and writes. The fields are the same for every model, so that a program can train them all$(training.by_tables and "; others have no `signs`" or "").$(without) */
 typedef struct $(helper) {
     float *parameters;           /* [$(parameters)], 64-byte aligned */
     float *gradients;            /* [$(gradients)]: added to */
@@ -37,8 +39,8 @@ typedef struct $(helper) {
                                     [2 * ($(parameters) - $(gradients))], both moments of each row in turn */
     uint32_t *row_uses;          /* [$(table_rows)]: + 1 for every use of a row, or null */
 //$ else
-    float *table_state;          /* of tables of LookupFFNs, which this model has not: not read */
-    uint32_t *row_uses;          /* likewise */
+    float *table_state;          /* of tables */
+    uint32_t *row_uses;          /* of tables */
 //$ end
     const float *constants;      /* [$(names.macro("TRAIN_CONSTANTS"))]$(training.constants > 0 and "" or "; may be null") */
     const uint32_t *lengths;     /* [sequences] tokens of each, at least 1; what follows is padding, whose targets are -1;
@@ -48,8 +50,8 @@ typedef struct $(helper) {
     float beta1, beta2, correction1, correction2; /* of Adam; corrections 1 / (1 - beta^step) */
     int adam;                    /* 0: tables have row-wise Adagrad, else lazy Adam */
 //$ else
-    float table_rate, table_epsilon, beta1, beta2, correction1, correction2; /* of tables: not read */
-    int adam;                    /* likewise */
+    float table_rate, table_epsilon, beta1, beta2, correction1, correction2; /* of tables */
+    int adam;                    /* of tables */
 //$ end
     float gradient_scale;        /* of the sum of cross-entropies, whose gradients are added */
     float dropout;               /* share; 0: none */
@@ -65,8 +67,8 @@ typedef struct $(helper) {
                                     numbers among all
                                     rows of the layer, ascending; their gradients begin where the table does behind the other tensors */
 //$ else
-    uint32_t *rows, *row_counts; /* of tables: not read */
-    float *row_gradients;        /* likewise */
+    uint32_t *rows, *row_counts; /* of tables */
+    float *row_gradients;        /* of tables */
 //$ end
 //$ local criterion_doc = training.head.at and "null: cross-entropy" or "what a token's features cost; must not be null"
     $(helper)_criterion criterion; /* $(criterion_doc) */

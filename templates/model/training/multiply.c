@@ -6,21 +6,12 @@
 static void $(helper)_multiply(const $(helper)_run *r, const $(helper)_map *map, const float *weights, const $(names.rows) *x,
     const $(names.rows) *y, size_t rows)
 {
-    $(helper)_sizes sizes;
-    $(helper)_matrix a, b;
+    const $(helper)_sizes sizes = { rows, map->outputs, map->inputs, $(set) };
+    const $(helper)_matrix a = { x->at, x->step, $(plain) };
+    const $(helper)_matrix b = { weights + map->at, map->step, map->across ? $(plain) : $(turned) };
 
     if (rows == 0)
         return;
-    sizes.rows = rows;
-    sizes.columns = map->outputs;
-    sizes.depth = map->inputs;
-    sizes.add = $(set);
-    a.at = x->at;
-    a.step = x->step;
-    a.across = $(plain);
-    b.at = weights + map->at;
-    b.step = map->step;
-    b.across = map->across ? $(plain) : $(turned);
     $(helper)_product(&sizes, &a, &b, y, r->scratch);
 //$ if uses.bias then
     if (map->bias > 0)
@@ -32,22 +23,12 @@ static void $(helper)_multiply(const $(helper)_run *r, const $(helper)_map *map,
 static void $(helper)_multiply_back(const $(helper)_run *r, const $(helper)_map *map, const float *weights, const $(names.rows) *dy,
     const $(names.rows) *dx, int add, size_t rows)
 {
-    $(helper)_sizes sizes;
-    $(helper)_matrix a, b;
+    const $(helper)_sizes sizes = { rows, map->inputs, map->outputs, add };
+    const $(helper)_matrix a = { dy->at, dy->step, $(plain) };
+    const $(helper)_matrix b = { weights + map->at, map->step, map->across ? $(turned) : $(plain) };
 
-    if (rows == 0)
-        return;
-    sizes.rows = rows;
-    sizes.columns = map->inputs;
-    sizes.depth = map->outputs;
-    sizes.add = add;
-    a.at = dy->at;
-    a.step = dy->step;
-    a.across = $(plain);
-    b.at = weights + map->at;
-    b.step = map->step;
-    b.across = map->across ? $(turned) : $(plain);
-    $(helper)_product(&sizes, &a, &b, dx, r->scratch);
+    if (rows > 0)
+        $(helper)_product(&sizes, &a, &b, dx, r->scratch);
 }
 
 /* Adds to the gradients of the map from `rows` rows, in `sums` like the parameters; each part has rows or columns of its own. */
@@ -57,21 +38,12 @@ static void $(helper)_multiply_sums(const $(helper)_run *r, const $(helper)_map 
     const $(names.rows) *left = map->across ? x : dy, *right = map->across ? dy : x;
     const size_t shared = map->across ? map->inputs : map->outputs;
     const size_t first = $(helper)_part_begins(r->t, shared, r->t->part);
+    const size_t end = $(helper)_part_begins(r->t, shared, r->t->part + 1);
     const $(names.rows) to = { sums + map->at + first * map->step, map->step };
-    $(helper)_sizes sizes;
-    $(helper)_matrix a, b;
+    const $(helper)_sizes sizes = { end - first, map->across ? map->outputs : map->inputs, rows, $(add) };
+    const $(helper)_matrix a = { left->at + first, left->step, $(turned) }, b = { right->at, right->step, $(plain) };
 
-    sizes.rows = $(helper)_part_begins(r->t, shared, r->t->part + 1) - first;
-    sizes.columns = map->across ? map->outputs : map->inputs;
-    sizes.depth = rows;
-    sizes.add = $(add);
-    a.at = left->at + first;
-    a.step = left->step;
-    a.across = $(turned);
-    b.at = right->at;
-    b.step = right->step;
-    b.across = $(plain);
-    if (sizes.rows > 0)
+    if (first < end)
         $(helper)_product(&sizes, &a, &b, &to, r->scratch);
 //$ if uses.bias then
     if (map->bias > 0)

@@ -196,7 +196,6 @@ static void $(helper)_norm_sums(const $(helper)_run *r, const $(helper)_norm *no
 {
     const size_t column = $(helper)_part_begins(r->t, norm->width, r->t->part);
     const size_t end = $(helper)_part_begins(r->t, norm->width, r->t->part + 1);
-
     const size_t rows = r->sequences * r->length, x_step = x->step, dy_step = dy->step;
     const float *input = x->at, *from = dy->at, *kept = statistics->at;
     float *gain = sums + norm->gain;

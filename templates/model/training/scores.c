@@ -18,32 +18,18 @@ typedef struct $(helper)_scores {
 static void $(helper)_meet_keys(const $(helper)_scores *block, const $(names.rows) *rows, const float *strips, float *products)
 {
     const $(names.rows) to = { products, block->step };
-    $(helper)_sizes sizes;
-    $(helper)_matrix queries;
+    const $(helper)_sizes sizes = { block->rows, block->columns, block->width, $(set) };
+    const $(helper)_matrix queries = { rows->at, rows->step, $(plain) };
 
-    sizes.rows = block->rows;
-    sizes.columns = block->columns;
-    sizes.depth = block->width;
-    sizes.add = $(set);
-    queries.at = rows->at;
-    queries.step = rows->step;
-    queries.across = $(plain);
     $(helper)_times_strips(&sizes, &queries, strips, block->width, &to, block->packed);
 }
 
 /* Sums for each query of the rows of all keys, in strips, times its weights. */
 static void $(helper)_sum_keys(const $(helper)_scores *block, const float *weights, const float *strips, const $(names.rows) *sums)
 {
-    $(helper)_sizes sizes;
-    $(helper)_matrix factors;
+    const $(helper)_sizes sizes = { block->rows, block->width, block->seen, $(set) };
+    const $(helper)_matrix factors = { weights, block->step, $(plain) };
 
-    sizes.rows = block->rows;
-    sizes.columns = block->width;
-    sizes.depth = block->seen;
-    sizes.add = $(set);
-    factors.at = weights;
-    factors.step = block->step;
-    factors.across = $(plain);
     $(helper)_times_strips(&sizes, &factors, strips, block->length, sums, block->packed);
 }
 
@@ -51,15 +37,8 @@ static void $(helper)_sum_keys(const $(helper)_scores *block, const float *weigh
 static void $(helper)_add_to_keys(const $(helper)_scores *block, const float *weights, const float *strips, float *sums)
 {
     const $(names.rows) to = { sums, block->width };
-    $(helper)_sizes sizes;
-    $(helper)_matrix factors;
+    const $(helper)_sizes sizes = { block->seen, block->width, block->rows, $(add) };
+    const $(helper)_matrix factors = { weights, block->step, $(turned) };
 
-    sizes.rows = block->seen;
-    sizes.columns = block->width;
-    sizes.depth = block->rows;
-    sizes.add = $(add);
-    factors.at = weights;
-    factors.step = block->step;
-    factors.across = $(turned);
     $(helper)_times_strips(&sizes, &factors, strips, block->rows, &to, block->packed);
 }

@@ -1,4 +1,4 @@
-//$ takes helper, v, training, tapes, features_at, uses
+//$ takes helper, v, training, tapes, features_at, features_pitch, uses
 //$ once("templates/math/exp.c")
 
 /* What the arrays of a pass take, in floats. */
@@ -17,14 +17,14 @@
 //$ end
 //$ end
 
-/* A pass, and what of it a part does: the tokens of some of the sequences. Rows of values and of gradients lie in
-   `memory` behind each other, a row for each token, [all][pitch] from the place of the first one on. */
+/* A pass, and what of it a part does: the tokens of some of the sequences. In `memory` lie rows of values and of gradients,
+   a row for each token, [all][pitch]. */
 typedef struct $(helper)_run {
     const $(helper) *t;
     const int32_t *ids, *targets; /* [sequences][length] */
     size_t sequences, length;
-    size_t all;             /* tokens of a row of memory */
-    size_t first, count;    /* tokens of the part */
+    size_t all;             /* tokens that there is memory for: whole tiles of $(training.tile) */
+    size_t first, count;    /* the part's tokens: number of the first, and how many */
     size_t targets_counted;
     int drops;              /* whether there is dropout */
     size_t layer;           /* of the blocks that are computed */ //$ if uses.layers
@@ -32,7 +32,24 @@ typedef struct $(helper)_run {
     /* where in memory, in floats: */
     size_t $(place.name)_at; /* $(place.doc) */ //$ for _, place in ipairs(training.places)
     size_t scratch_at, scratch_floats; /* of each part */
+    /* rows of all tokens: */
+    const float *features;  /* what the head reads, [all][$(features_pitch)] */
+    float *d_out, *d_in;    /* on the way back, the gradients of what comes out of the layer and of what goes in */
 } $(helper)_run;
+
+/* Of the rows of all tokens that begin at *at, `step` floats apart, those from token number `first` on; *at goes on behind all. */
+static inline void $(helper)_next_rows(const $(helper)_run *r, float **at, size_t step, size_t first, $(names.rows) *rows)
+{
+    rows->at = *at + first * step;
+    rows->step = step;
+    *at += r->all * step;
+}
+
+/* The numbers of the counted tokens. */
+static inline uint32_t *$(helper)_counted(const $(helper)_run *r)
+{
+    return (uint32_t *) (void *) (r->memory + r->counted_at);
+}
 
 /* All parts of a step meet here. */
 static void $(helper)_wait(const $(helper) *t)
@@ -94,63 +111,101 @@ $(include("templates/model/training/lookup.c", { word = tape.word, layers = tape
 //$ end
 $(include("templates/model/training/embedding.c", { place = tapes[1].place }))
 $(include("templates/model/training/head.c"))
-//$ local function variables(c)
-//$ for _, one in ipairs(c.variables) do
-//$ local value = one.step and "{ " .. one.at .. ", " .. one.step .. " }" or one.at
-    $(one.type)$(one.name)$(value and " = " .. value or "");
-//$ end
+//$ -- What a function on tape `tape` begins with.
+//$ local function begin(tape, c)
+    $(one.type)$(one.name)$(one.value and " = " .. one.value or ""); //$ for _, one in ipairs(c.variables)
+
+    $(helper)_$(tape.word)_$(fill.kind)_at(r, $(fill.first), &$(fill.name)); //$ for _, fill in ipairs(c.fills)
 //$ end
 //$ for _, tape in ipairs(tapes) do
-//$ local d_in, of_d_in = tape.first and ", float *d_in" or "", tape.first and ", d_in" or ""
+//$ -- The functions are printed first, as they say which rows they use.
+//$ local forward, rows, parameters = tape.scope(true), tape.scope(true), tape.scope(false)
+//$ local forward_body = include("templates/model/training/forward.c", { tape = tape, c = forward })
+//$ local rows_body = include("templates/model/training/backward.c", { tape = tape, c = rows })
+//$ local parameters_body = include("templates/model/training/parameters.c", { tape = tape, c = parameters })
+$(include("templates/model/training/values.c", { tape = tape }))
 //$ if tape.forward[1] then
-//$ local c = tape.scope(true)
-//$ local body = include("templates/model/training/forward.c", { tape = tape, c = c })
 
-/* $(tape.doc), of the part's tokens: reads and writes rows of values in r->memory. */
+/* $(tape.doc), of the part's tokens. */
 static void $(helper)_forward_$(tape.word)(const $(helper)_run *r)
 {
-//$ variables(c)
-
-$(body)
+//$ begin(tape, forward)
+$(forward_body)
 }
 //$ end
 //$ if tape.back.rows[1] then
-//$ local c = tape.scope(true)
-//$ local body = include("templates/model/training/backward.c", { tape = tape, c = c })
 
-/* $(tape.back_doc), of the part's tokens. Rows of all tokens: d_out, that of its output$(tape.first and "; d_in, that of its input" or ""). */
-static void $(helper)_back_rows_$(tape.word)(const $(helper)_run *r, float *d_out$(d_in))
+/* $(tape.back_doc), of the part's tokens. */
+static void $(helper)_back_rows_$(tape.word)(const $(helper)_run *r)
 {
-//$ variables(c)
-
-$(body)
+//$ begin(tape, rows)
+$(rows_body)
 }
 //$ end
-//$ local c = tape.scope(false)
 //$ if tape.back.parameters[1] then
-//$ local body = include("templates/model/training/parameters.c", { tape = tape, c = c })
 
 /* Adds up the gradients of the weights over all tokens, in r->t->gradients; each part has rows or columns of its own. */
-static void $(helper)_weight_gradients_$(tape.word)(const $(helper)_run *r$(c.takes_output and ", float *d_out" or ""))
+static void $(helper)_weight_gradients_$(tape.word)(const $(helper)_run *r)
 {
-//$ variables(c)
-
-$(body)
+//$ begin(tape, parameters)
+$(parameters_body)
 }
 //$ end
 
-//$ local through = ({ embedding = "what stands before the blocks", output = "what stands behind the blocks" })[tape.word]
-/* Backward through $(through or "a block"): first rows of all tokens, then the weights, which need what all parts made. */
-static void $(helper)_back_$(tape.word)(const $(helper)_run *r, float *d_out$(d_in))
+/* Backward through $(tape.what): first rows of all tokens, then the weights, which need what all parts made. */
+static void $(helper)_back_$(tape.word)(const $(helper)_run *r)
 {
-    $(helper)_back_rows_$(tape.word)(r, d_out$(of_d_in)); //$ if tape.back.rows[1]
+    $(helper)_back_rows_$(tape.word)(r); //$ if tape.back.rows[1]
     $(helper)_wait(r->t);
 //$ if tape.back.parameters[1] then
-    $(helper)_weight_gradients_$(tape.word)(r$(c.takes_output and ", d_out" or ""));
+    $(helper)_weight_gradients_$(tape.word)(r);
     $(helper)_wait(r->t);
 //$ end
 }
 //$ end
+//$ -- A call of `word` for each layer of a tape, in a backward pass from the last one on.
+//$ local function of_layers(tape, word, back)
+//$ if tape.layers then
+    for (r->layer = $(back and tape.layers or 0); r->layer$(back and "-- > 0;" or " < " .. tape.layers .. "; ++r->layer"))$(back and " {" or "")
+//$ end
+        $(helper)_$(word)(r);
+        $(helper)_swap_gradients(r); //$ if back and tape.first
+    } //$ if back and tape.layers
+//$ end
+
+/* From ids to what the head reads, of the part's tokens. */
+static void $(helper)_forward($(helper)_run *r)
+{
+//$ for _, tape in ipairs(tapes) do
+//$ if tape.lookup and tape.layers then
+    for (r->layer = r->t->part; r->layer < $(tape.layers); r->layer += r->t->parts)
+        $(helper)_$(tape.word)_prepare(r);
+//$ elseif tape.lookup then
+    if (r->t->part == 0)
+        $(helper)_$(tape.word)_prepare(r);
+//$ end
+//$ end
+//$ for _, tape in ipairs(tapes) do
+//$ if tape.forward[1] then of_layers(tape, "forward_" .. tape.word) end
+//$ end
+}
+
+/* What was the gradient of an input is now that of the output before it; the other one's place is free. */
+static void $(helper)_swap_gradients($(helper)_run *r)
+{
+    float *spare = r->d_out;
+
+    r->d_out = r->d_in;
+    r->d_in = spare;
+}
+
+/* From the gradient of what the head reads to those of all weights. */
+static void $(helper)_backward($(helper)_run *r)
+{
+//$ for i = #tapes, 1, -1 do
+//$ of_layers(tapes[i], "back_" .. tapes[i].word, true)
+//$ end
+}
 
 /* Gives all that a pass needs a place in memory; returns how many floats that is. */
 static size_t $(helper)_lay_out($(helper)_run *r, size_t sequences, size_t length, size_t parts)
@@ -177,6 +232,20 @@ size_t $(v.training.names.workspace)(size_t sequences, size_t length, size_t par
     return $(helper)_lay_out(&r, sequences, length, parts) * sizeof(float);
 }
 
+/* Counts the targets that are not -1; one part lists their tokens. */
+static void $(helper)_count_targets($(helper)_run *r)
+{
+    uint32_t *counted = $(helper)_counted(r);
+
+    r->targets_counted = 0;
+    for (size_t i = 0; i < r->sequences * r->length; ++i)
+        if (r->targets[i] >= 0) {
+            if (r->t->part == 0)
+                counted[r->targets_counted] = (uint32_t) i;
+            ++r->targets_counted;
+        }
+}
+
 /* The sum of the cross-entropies of the counted targets; back: and the gradients. */
 static double $(helper)_pass(const $(helper) *t, const int32_t *ids, const int32_t *targets, size_t sequences,
     size_t length, float *memory, int back)
@@ -194,47 +263,17 @@ static double $(helper)_pass(const $(helper) *t, const int32_t *ids, const int32
     r->count = (behind - before) * length;
     r->drops = back && t->dropout > 0.0f;
     r->scratch = memory + r->scratch_at + t->part * r->scratch_floats;
-    r->targets_counted = 0;
-    for (size_t i = 0; i < sequences * length; ++i)
-        if (targets[i] >= 0) {
-            if (t->part == 0)
-                ((uint32_t *) (void *) (memory + r->counted_at))[r->targets_counted] = (uint32_t) i;
-            ++r->targets_counted;
-        }
-//$ for _, tape in ipairs(tapes) do
-//$ if tape.lookup and tape.layers then
-    for (r->layer = t->part; r->layer < $(tape.layers); r->layer += t->parts)
-        $(helper)_$(tape.word)_prepare(r);
-//$ elseif tape.lookup then
-    if (t->part == 0)
-        $(helper)_$(tape.word)_prepare(r);
-//$ end
-//$ end
-//$ for _, tape in ipairs(tapes) do
-//$ if tape.layers then
-    for (r->layer = 0; r->layer < $(tape.layers); ++r->layer)
-        $(helper)_forward_$(tape.word)(r);
-//$ elseif tape.forward[1] then
-    $(helper)_forward_$(tape.word)(r);
-//$ end
-//$ end
-    $(helper)_head(r, $(sum("memory", "r->kept_at", times(features_at, "r->all"))), back, memory + r->streams_at);
+    r->features = $(sum("memory", "r->kept_at", times(features_at, "r->all")));
+    r->d_out = memory + r->streams_at;
+    r->d_in = r->d_out + $(names.macro("TRAIN_STREAM_FLOATS")) * r->all;
+    $(helper)_count_targets(r);
+    $(helper)_forward(r);
+    $(helper)_show_features(r, back);
+    $(helper)_head(r, back);
     for (size_t i = 0; i < r->targets_counted; ++i)
         sum += (double) memory[r->losses_at + i];
-    if (back) {
-        float *streams[2];
-
-        streams[0] = memory + r->streams_at;
-        streams[1] = streams[0] + $(names.macro("TRAIN_STREAM_FLOATS")) * r->all;
-//$ for _, turn in ipairs(training.turns) do
-//$ if turn.layers > 1 then
-        for (r->layer = $(turn.layers); r->layer-- > 0;)
-            $(helper)_back_$(turn.word)(r, streams[$(turn.even)], streams[$(turn.odd)]);
-//$ else
-        $(helper)_back_$(turn.word)(r, streams[$(turn.from)]$(turn.ends and "" or ", streams[" .. 1 - turn.from .. "]"));
-//$ end
-//$ end
-    }
+    if (back)
+        $(helper)_backward(r);
     $(helper)_wait(t);
     return sum;
 }
@@ -256,16 +295,11 @@ void $(v.training.names.apply)(const $(helper) *t)
 {
     $(helper)_run run, *r = &run;
 
-    run.t = t;
-    run.memory = t->parameters;
-    run.prepared_at = 0;
+    r->t = t;
+    r->memory = t->parameters; /* that of packed projections, which are not read */
+    r->prepared_at = 0;
 //$ for _, tape in ipairs(tapes) do
-//$ if tape.lookup and tape.layers then
-    for (r->layer = 0; r->layer < $(tape.layers); ++r->layer)
-        $(helper)_$(tape.word)_apply(r);
-//$ elseif tape.lookup then
-    $(helper)_$(tape.word)_apply(r);
-//$ end
+//$ if tape.lookup then of_layers(tape, tape.word .. "_apply") end
 //$ end
     $(helper)_wait(t);
 }

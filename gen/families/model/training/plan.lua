@@ -467,19 +467,6 @@ local function attention_of(segment, constants, helper, type)
     return a
 end
 
--- The backward pass in its order: { word, layers, from: number of the buffer of two that has the gradient of its
--- output }; that of its input goes to the other one. The last has no input.
-local function turns_of(t)
-    local list, from = { { word = "output", layers = 1, from = 0 } }, 1
-    for i = #t.segments, 1, -1 do
-        local own = t.segments[i]
-        list[#list + 1] = { word = own.word, layers = own.layers, from = from }
-        from = (from + own.layers) % 2
-    end
-    list[#list + 1] = { word = "embedding", layers = 1, from = from, ends = true }
-    return list
-end
-
 local function refuse_untrainable(p)
     local m = p.model
     local function refuse(chain, value, rule) validated.refuse(m, chain, value, rule) end
@@ -705,7 +692,6 @@ function training.add(p, type)
     for _, v in ipairs(p.variants) do
         v.training = variant_of(p, t, v)
     end
-    t.turns = turns_of(t)
     t.described = described(t)
     p.training = t
 end

@@ -49,9 +49,6 @@ local function places_of_tape(p, own, values)
         by_kind[kind][number] = macro
         table.insert(groups[#groups].list, { name = macro, value = number, doc = doc })
     end
-    local function rows(kind, value)
-        add(kind, value.at, value.name .. "_at", "in rows of " .. value.width)
-    end
     for _, tensor in ipairs(p.training.tensors) do
         tensors[tensor.at] = tensors[tensor.at] or tensor
     end
@@ -98,17 +95,11 @@ local function places_of_tape(p, own, values)
     open "Where values that the way back needs lie in memory, in floats for each token of it: "
     add("kept", own.at, "at", "before the first of them")
     if values.layers then add("kept_layer", own.region, "kept_layer", "from layer to layer") end
-    for _, value in ipairs(own.values) do
-        rows("value", value)
-    end
+    if values.head then add("value", own.last.at, own.last.name .. "_at", "of those that the head reads") end
     for _, step in ipairs(own.forward) do
         for _, view in ipairs { step.q or step.from, step.k, step.v } do
             if view.of then add("view", view.at, view.name .. "_at", "in a row of " .. view.of.name) end
         end
-    end
-    open "Where gradients of values lie there likewise: "
-    for _, gradient in ipairs(own.back.gradients) do
-        rows("gradient", gradient)
     end
     return groups, function(kind, number) return by_kind[kind] and by_kind[kind][number] or number end
 end
@@ -187,7 +178,9 @@ local function with_scope(p, own, pitch, attention_struct, values)
     values.places, values.place = places_of_tape(p, own, values)
     values.tables, values.table_of = tables_of(p, own, values)
     values.rows_type, values.attention_struct = p.names.rows, attention_struct
-    function values.scope(of_part) return scope(tape, of_part) end
+    values.helper, values.used = p.names.model .. "_train", { values = {}, gradients = {} }
+    function values.scope(of_part) return scope.new(tape, of_part) end
+    function values.structs() return scope.structs(tape) end
     return tape
 end
 
@@ -361,6 +354,7 @@ local function tapes_of(p, v, pitch, uses)
             word = "embedding",
             uses = uses,
             layers = false,
+            what = "what stands before the blocks",
             doc = "From ids to the input of the first block",
             back_doc = "The gradients of values up to the embeddings",
             of = "what stands before the blocks.",
@@ -375,6 +369,7 @@ local function tapes_of(p, v, pitch, uses)
             site = own.site,
             attention = attention_of(own, v, pitch, p.names),
             lookup = lookup_of(own, v, t.gradients),
+            what = "a block" .. (t.segments[2] and " of " .. own.word or ""),
             doc = "A block",
             back_doc = "The gradient of a block's input from that of its output",
             of = (t.segments[2] and own.word or "blocks") .. (own.layers > 1 and ", the first one." or "."),
@@ -385,24 +380,11 @@ local function tapes_of(p, v, pitch, uses)
         uses = uses,
         head = t.head,
         layers = false,
+        what = "what stands behind the blocks",
         doc = "From the last block to what the head reads",
         back_doc = "The gradient of the last block's output",
         of = "what stands behind the blocks.",
     })
-    return list
-end
-
--- The turns of a backward pass, with what C calls the number of the buffer that has the gradient of a layer's output,
--- and of that for its input.
-local function turns_of(t)
-    local list = {}
-    for i, turn in ipairs(t.turns) do
-        local words = { even = "r->layer % 2", odd = "(r->layer + 1) % 2" }
-        if (turn.from + turn.layers) % 2 == 0 then
-            words.even, words.odd = words.odd, words.even
-        end
-        list[i] = setmetatable(words, { __index = turn })
-    end
     return list
 end
 
@@ -487,6 +469,7 @@ function print_training.files(p, v)
         head = setmetatable(steps, { __index = t.head }),
         embed = setmetatable({ width = embed.to.width, pitch = pitch(embed.to) }, { __index = embed }),
         float = literal.float,
+        features_pitch = steps.features_pitch,
         features_at = sum(output.place("kept", t.output.at), output.place("value", t.output.last.at)),
         training = {
             tile = t.tile,
@@ -497,7 +480,6 @@ function print_training.files(p, v)
                 times(scratch_each, "((length + 63) / 64 * 64)"),
                 times(looked.each, "all")
             ),
-            turns = turns_of(t),
             pitches = pitches,
             sizes = sizes,
         },

@@ -1,7 +1,15 @@
 -- What a C function of a whole model's training calls the values, gradients and weights that it reads and writes.
+--
+-- Each tape has two structs of rows, `values` and `gradients`. A function declares one for the tokens of its part,
+-- `own` and `own_d`, or one for those of all parts, `all` and `all_d`, and has it filled by a function of the tape.
 local expression = require "gen.isa.expression"
 
-local sum, times = expression.sum, expression.times
+local scope = {}
+
+local sum = expression.sum
+
+-- The name of a gradient in its struct.
+local function field_of(name) return (name:gsub("^d_", "")) end
 
 -- Adds to the names `c` of a function what its operations `attention` and `lookup` take: lists of fields, of structs
 -- that declare(type, name) declares.
@@ -49,56 +57,49 @@ local function add_operations(c, tape, declare)
 end
 
 -- The names in a function that runs operations of `tape`: variables, which the list `variables` has in the order of
--- their first use, { type, name, at; step: of rows }. of_part: rows are those of a part; those of all parts are c.all
--- and c.all_gradient. takes_output: whether the function reads the gradient of the tape's last value.
+-- their first use, { type, name, value: nil, it is filled }; fills, the structs of rows among them: { kind, name,
+-- first: token }. of_part: rows are those of a part; those of all parts are c.all and c.all_gradient.
 --   rows, gradient         rows of a value, and of a gradient
 --   gradient_of_view       those of the columns of a view
 --   attention, lookup      the fields of what these operations take: { name, value }
-return function(tape, of_part)
-    local c, declared, gradients = { variables = {}, takes_output = false }, {}, {}
-    for _, gradient in ipairs(tape.back.gradients) do
-        gradients[gradient.name] = gradient
-    end
-    gradients.d_out, gradients.d_in = tape.last, tape.first
+function scope.new(tape, of_part)
+    local c, declared, used = { variables = {}, fills = {} }, {}, tape.used
     local of_layer = tape.of_layer(tape.place("layer", tape.stride))
-    local function declare(type, name, at, step)
+    local function declare(type, name, value)
         if not declared[name] then
             declared[name] = true
-            table.insert(c.variables, { type = type, name = name, at = at, step = step })
+            table.insert(c.variables, { type = type, name = name, value = value })
         end
         return name
     end
-    local function declare_rows(name, at, step) return declare("const " .. tape.rows_type .. " ", name, at, step) end
-    -- Rows of all tokens, whose place is `at`, or those of the part.
-    local function rows(name, at, step, own)
-        if own then return declare_rows(name, sum(at, times("r->first", step)), step) end
-        return declare_rows((of_part and "all_" or "") .. name, at, step)
-    end
-    local function view(name, of, own_name)
-        return declare_rows(own_name, sum(name .. ".at", tape.place("view", of.at)), name .. ".step")
+    -- The rows `name` in a struct; of: they are a view of the rows `of`.
+    local function field(kind, own, name, view, of)
+        local struct = (own and "own" or "all") .. (kind == "gradients" and "_d" or "")
+        if not declared[struct] then
+            table.insert(c.fills, { kind = kind, name = struct, first = own and "r->first" or "0" })
+        end
+        if of then
+            field(kind, own, of)
+            local views = used[kind][of]
+            if not views[name] then
+                views[name] = true
+                views[#views + 1] = view
+            end
+        else
+            used[kind][name] = used[kind][name] or {}
+        end
+        return declare(string.format("%s_%s_%s ", tape.helper, tape.word, kind), struct) .. "." .. name
     end
     local function value(of, own)
-        if of.of then return view(value(of.of, own), of, of.name) end
-        local at = sum(tape.place("kept", tape.at), tape.of_layer(tape.place("kept_layer", tape.region)))
-        declare("float *", "kept", sum("r->memory", "r->kept_at", times(at, "r->all")))
-        return rows(of.name, sum("kept", times(tape.place("value", of.at), "r->all")), tape.pitch(of), own)
-    end
-    local function gradient(name, own)
-        local of = gradients[name]
-        c.takes_output = c.takes_output or name == "d_out"
-        if name == "d_out" or name == "d_in" then
-            local place = times(own and "r->first" or 0, tape.pitch(of))
-            return declare_rows((own and "own_" or "all_") .. name, sum(name, place), tape.pitch(of))
-        end
-        local at = sum("r->memory", "r->arena_at", times(tape.place("gradient", of.at), "r->all"))
-        return rows(name, at, tape.pitch(of), own)
+        return field("values", own, of.name, of, of.of and of.of.name)
     end
     function c.rows(of) return value(of, of_part) end
     function c.all(of) return value(of, false) end
-    function c.gradient(name) return gradient(name, of_part) end
-    function c.all_gradient(name) return gradient(name, false) end
+    function c.gradient(name) return field("gradients", of_part, field_of(name)) end
+    function c.all_gradient(name) return field("gradients", false, field_of(name)) end
     function c.gradient_of_view(name, of)
-        return of.of and view(c.gradient(name), of, "d_" .. of.name) or c.gradient(name)
+        if not of.of then return c.gradient(name) end
+        return field("gradients", of_part, of.name, of, field_of(name))
     end
     function c.weights() return declare("const float *", "weights", sum("r->t->parameters", of_layer)) end
     function c.sums() return declare("float *", "gradients", sum("r->t->gradients", of_layer)) end
@@ -109,8 +110,59 @@ return function(tape, of_part)
     -- Gradients of `word` of each sequence, and how many each has.
     function c.scalars(word)
         local one = tape.attention.scalars[word]
-        return "&" .. declare_rows("of_" .. word, sum("r->memory", "r->" .. one.place .. "_at"), one.count)
+        local value = string.format("{ r->memory + r->%s_at, %d }", one.place, one.count)
+        return "&" .. declare("const " .. tape.rows_type .. " ", "of_" .. word, value)
     end
     add_operations(c, tape, declare)
     return c
 end
+
+-- The values or gradients `list` in the order in which they lie in memory, one behind the other.
+local function in_order(list)
+    local sorted, at = table.move(list, 1, #list, 1, {}), 0
+    table.sort(sorted, function(a, b) return a.at < b.at end)
+    for _, value in ipairs(sorted) do
+        assert(value.at == at, value.name)
+        at = at + value.pitch
+    end
+    return sorted
+end
+
+-- The structs of rows that functions of `tape` use, once all of these are printed: { kind, variable, fields, names: of
+-- all fields, in_memory: whether some lie behind each other there }; fields: { name, step, base: a pointer, nil: they
+-- lie behind those before }, or those of the columns of another field: { name, of, at }.
+function scope.structs(tape)
+    local list = {}
+    local function open(kind, variable)
+        local struct, used = { kind = kind, variable = variable, fields = {} }, tape.used[kind]
+        local function add(name, of, base)
+            struct.in_memory = struct.in_memory or not base
+            table.insert(struct.fields, { name = name, step = tape.pitch(of), base = base })
+            for _, view in ipairs(used[name] or {}) do
+                table.insert(struct.fields, { name = view.name, of = name, at = tape.place("view", view.at) })
+            end
+        end
+        if next(used) then list[#list + 1] = struct end
+        return add
+    end
+    local add_value = open("values", "own")
+    for _, value in ipairs(in_order(tape.values)) do
+        add_value(value.name, value)
+    end
+    local add_gradient = open("gradients", "d")
+    add_gradient("out", tape.last, "r->d_out")
+    for _, gradient in ipairs(in_order(tape.back.gradients)) do
+        add_gradient(field_of(gradient.name), gradient)
+    end
+    if tape.first then add_gradient("in", tape.first, "r->d_in") end
+    for _, struct in ipairs(list) do
+        local names = {}
+        for i, field in ipairs(struct.fields) do
+            names[i] = field.name
+        end
+        struct.names = table.concat(names, ", ")
+    end
+    return list
+end
+
+return scope
