@@ -208,7 +208,7 @@ local function add_kernels(c, p, v, condition, form)
     local section, file = {}, render.new_file(p.names.model)
     for i, kernel in ipairs(families.get(p.family).print.files(p, v)) do
         if form == "apart" then
-            file = render.new_file(kernel.values.helper) -- lookupc compiles several such files as one
+            file = render.new_file(kernel.symbol) -- lookupc compiles several such files as one
         else
             kernel.values.prologue = {}
         end

@@ -41,7 +41,8 @@ end
 function render.new_file(prefix) return { texts = {}, taken = {}, prefix = prefix, depth = 0, waiting = "" } end
 
 -- Gives `values` the function that prints such functions where `file` has not printed them yet. Where a name is taken,
--- by another text, it begins with `helper`, that of the template at hand, instead of the prefix.
+-- by another text, it begins with `helper`, that of the template at hand, instead of the prefix, or if that is the same
+-- with the name of the instruction set, too.
 local function sharing(values, file)
     -- The text of the template `path`, the names of functions and types that it defines, and whether these are free.
     local function rendered(path, more, helper)
@@ -68,7 +69,7 @@ local function sharing(values, file)
         local prefix = file.prefix
         local text, names, free = rendered(path, more, prefix)
         if not free and not file.texts[text] then
-            prefix = helper
+            prefix = helper ~= prefix and helper or prefix .. "_" .. values.isa.name
             text, names = rendered(path, more, prefix)
         end
         if not file.texts[text] then

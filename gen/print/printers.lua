@@ -38,17 +38,6 @@ function printers:first_lane(name, vector)
     return name .. "[0]"
 end
 
--- Renders the declaration of float `name`, whose value is `result` after the constants `steps`.
-function printers:float_after(name, steps, result)
-    if #steps == 0 then
-        self.out[#self.out + 1] = string.format("const float %s = %s;\n", name, result)
-        return
-    end
-    self.out[#self.out + 1] = string.format("float %s;\n{\n", name)
-    printers.declare_constants(self, steps)
-    self.out[#self.out + 1] = string.format("%s = %s;\n}\n", name, result)
-end
-
 -- Renders a block of statements, which `body()` prints; braces only where there are several.
 function printers:block(body)
     local head = #self.out + 1
@@ -112,16 +101,18 @@ function printers:over_row(count, body, options)
     printers.block(self, function() body(whole, load_rest, store_rest) end)
 end
 
--- Renders a function that joins the lanes of a vector by `word`, "add" or "max", where there are several and the
--- file has none yet; returns a function from a vector to the C expression.
+-- What functions that join lanes are called, by word: of floats, or of magnitudes that are the bits of floats.
+local joins = { add = "sum_of_lanes", max = "largest_lane", magnitude = "largest_magnitude" }
+
+-- Renders a function that joins the lanes of a vector by `word`, "add", "max" or "magnitude", where there are several
+-- and the file has none yet; returns a function from a vector to the C expression.
 function printers:across(word)
     local isa = self.values.isa
     if isa.lanes == 1 then
         return function(vector) return select(2, isa.reduce(vector, word)) end
     end
-    local name = printers.once(self, "templates/math/across.c", { word = word })
-        .. (word == "add" and "_sum_of_lanes(" or "_largest_lane(")
-    return function(vector) return name .. vector .. ")" end
+    local prefix = printers.once(self, "templates/math/across.c", { word = word, name = joins[word] })
+    return function(vector) return prefix .. "_" .. joins[word] .. "(" .. vector .. ")" end
 end
 
 -- The arguments, or parameters, as C lists them: those of a list among them, and none that are false.

@@ -1,4 +1,4 @@
-//$ takes gather, helper, of_tile, t, table, bias, to_y, after, pack, constant, table_at, next_at, prefetch_next, run_name
+//$ takes gather, of_tile, t, table, bias, to_y, after, pack, table_at, next_at, prefetch_next, run_name
 //$ -- Adds the rows of all tables to a tile of columns, span by span, a group of tables after the other: sums wait as integers in between.
 //$ local set = {} -- what fields are
 //$ local function assign(name, value)
@@ -15,41 +15,24 @@
 //$ if gather.stream then assign("streams", "streams") end
 //$ local spans = #gather.integers.spans
 //$ if spans == 1 then assign_ends(gather.calls[#gather.calls]) end
-//$ local function calls(packs)
-//$     for _, call in ipairs(gather.calls) do
-//$         local loop, later = call.loop, call.zeros_at and "k > " .. call.zeros_at
-//$         if not later then
-//$             assign("from", call.from)
-//$             assign("from_step", call.from == "zeros" and 0 or t.pitch)
-//$         end
-//$         if call.to == "y" and spans > 1 then assign_ends(call) end
+//$ for _, call in ipairs(gather.calls) do
+//$     local loop, later = call.loop, call.zeros_at and "k > " .. call.zeros_at
+//$     if not later then
+//$         assign("from", call.from)
+//$         assign("from_step", call.from == "zeros" and 0 or t.pitch)
+//$     end
+//$     if call.to == "y" and spans > 1 then assign_ends(call) end
         for (size_t k = $(loop.first); k < $(loop.last); k += $(loop.step)) { //$ if loop
-//$         if later then
+//$     if later then
             columns.from = $(later) ? sums : zeros;
             columns.from_step = $(later) ? $(t.pitch) : 0;
-//$             set.from, set.from_step = nil, nil
-//$         end
-//$         local function at(base, step)
-//$             return sum(base, call.first == 0 and 0 or (loop and "k" or call.first) .. (step == 1 and "" or " * " .. of_tile(step)))
-//$         end
-//$         local slice = table_at(table, call)
-//$         if packs then slice = helper .. "_pack_" .. t.width .. "(" .. slice .. ", " .. call.tables .. ", slice)" end
-//$         local next = next_at(table, call, after)
-        $(run_name(call.run, t))($(slice),$(pack and " " .. (packs and pack.pitch or constant("ROW_PITCH")) .. "," or "")
-            $(at("code", call.code_step)), $(at("words", call.words_step)), &columns,
-            tokens$(prefetch_next and ", " .. next or ""));
-        } //$ if loop
+//$         set.from, set.from_step = nil, nil
 //$     end
-//$     set.from, set.from_step = nil, nil
-//$     if spans > 1 then set.units, set.base, set.base_step = nil, nil, nil end
-//$ end
-//$ if pack then
-    if (tokens < $(gather.packs_from)) {
-        /* too few to make up for copies */
-//$     calls(false)
-    } else {
-//$     calls(true)
-    }
-//$ else
-//$     calls(false)
+//$     local function at(base, step)
+//$         return sum(base, call.first == 0 and 0 or (loop and "k" or call.first) .. (step == 1 and "" or " * " .. of_tile(step)))
+//$     end
+//$     local next = next_at(table, call, after)
+        $(run_name(call.run, t))($(listed(table_at(table, call), pack and "slice", at("code", call.code_step))),
+            $(at("words", call.words_step)), &columns, tokens$(prefetch_next and ", " .. next or ""));
+        } //$ if loop
 //$ end

@@ -1,9 +1,10 @@
 //$ takes gather, isa, tile, tables, t, prefix, pack, row_pitch, pitch_parameter, prefetch_next, run_name, slots_text,
-//$ takes lane_axis, columns_type
+//$ takes lane_axis, columns_type, constant, helper
 //$ -- Functions that add rows to a tile of columns of every token: sums wait as integers, in the order in which the interleaved rows leave
 //$ -- them; with the last tables' rows they become y.
 //$ local parts, token_words = gather.integers.parts, gather.integers.quads * gather.integers.parts
 //$ local words_axis = parts == 2 and "[2]" or ""
+//$ local next_parameter = prefetch_next and ", const " .. tables.storage .. " *next_table" or ""
 //$ for _, run in ipairs(gather.integers.runs) do
 
 /* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of
@@ -18,9 +19,9 @@
 //$ if prefetch_next then
    next_table  [$(gather.group)][$(shape.rows)][$(row_pitch)], the columns that are read after these: tokens prefetch their rows in turn */
 //$ end
-$(pack and names.macro("INLINE") or "static") void $(run_name(run, t))(const $(tables.storage) *table,
+$(pack and names.macro("INLINE") or "static") void $(run_name(run, t))$(pack and "_at_pitch" or "")(const $(tables.storage) *table,
     $(pitch_parameter)const uint16_t *code, const uint32_t *words, const $(columns_type) *columns,
-    size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next_table" or ""))
+    size_t tokens$(next_parameter))
 {
     const int32_t *from = columns->from;
     const size_t from_step = columns->from_step;
@@ -78,4 +79,18 @@ $(include("templates/lookup/shared/strips.c", { s = t.strips, strip = strip, tok
         }
     }
 }
+//$ if pack then
+
+/* The same for tables of the blob, whose rows are copied to `slice` first if the tokens make up for it. */
+//$ local next = prefetch_next and ", next_table" or ""
+static void $(run_name(run, t))(const $(tables.storage) *table, $(tables.storage) *slice,
+    const uint16_t *code, const uint32_t *words, const $(columns_type) *columns, size_t tokens$(next_parameter))
+{
+    if (tokens < $(gather.packs_from))
+        $(run_name(run, t))_at_pitch(table, $(constant("ROW_PITCH")), code, words, columns, tokens$(next));
+    else
+        $(run_name(run, t))_at_pitch($(helper)_pack_$(t.width)(table, $(run.tables), slice), $(pack.pitch),
+            code, words, columns, tokens$(next));
+}
+//$ end
 //$ end

@@ -4,6 +4,7 @@
 //$ local levels, parts = words.levels .. ".0f", words.scores
 //$ local axis = #parts == 2 and "[" .. parts[1].name .. ", " .. parts[2].name .. "]" or ""
 //$ local all_levels = words.levels * (words.factor or 1) .. ".0f"
+//$ local largest_lane, sum_of_lanes = tile == 1 and across("max"), tile == 1 and across("add")
 
 //$ if #words.sums == 2 then
 /* Scores as 16-bit integers: score = unit (256 high + low), the bytes of $(words.rows) $(rows) in one
@@ -40,7 +41,7 @@ static inline float $(helper)_scores_to_integers(const float *score, size_t $(ro
         max = $(isa.max("max", k == "k" and "s" or "s" .. k));
         all = $(isa.add("all", k == "k" and "s" or "s" .. k));
 //$ end)
-//$ float_after("largest", isa.reduce("max", "max"))
+    const float largest = $(largest_lane("max"));
     const $(isa.vector) inverse = $(isa.broadcast(levels .. " / largest"));
 //$ loop("k", 0, low_at * words.rows, isa.lanes, function(k)
         const $(isa.index) q = $(words.round(isa.mul("inverse", isa.load_unaligned("padded", k))));
@@ -49,7 +50,7 @@ static inline float $(helper)_scores_to_integers(const float *score, size_t $(ro
         $(part.store("words", k ~= "k" and at or at > 0 and at .. " + " .. step or step, "q"));
 //$     end
 //$ end)
-//$ float_after("finite", isa.reduce("all", "add"))
+    const float finite = $(sum_of_lanes("all"));
     return largest * (1.0f / $(all_levels)) + 0.0f * finite;
 }
 //$ else

@@ -1,5 +1,6 @@
 //$ takes isa, prologue, symbol, lanes, eps, one_over_d
 //$ lines(prologue)
+//$ local sum_of_lanes = across("add")
 
 /* LayerNorm of one token without gain and offset, which are folded into the projection:
 
@@ -11,20 +12,6 @@ void $(symbol)(const float *restrict x, float *restrict normalised)
 {
 //$ local whole = shape.d - shape.d % lanes
 //$ local rest = shape.d % lanes
-//$ -- What C calls a float: `start` plus the lanes of a vector in turn, each times `factor`, a text.
-//$ local function total(name, start, vector, factor)
-//$ if lanes == 1 then return start == "0.0f" and vector or start .. " + " .. vector .. factor end
-    $(isa.store_unaligned("lane", 0, vector));
-    float $(name) = $(start);
-//$ loop("i", 0, lanes, 1, function(at)
-        $(name) += lane[$(at)]$(factor);
-//$ end)
-//$ return name
-//$ end
-//$ if lanes > 1 then
-    float lane[$(lanes)];
-
-//$ end
 //$ if whole > 0 then
     $(isa.vector) sums = $(isa.zero());
 //$ loop("i", 0, whole, lanes, function(at)
@@ -34,8 +21,7 @@ void $(symbol)(const float *restrict x, float *restrict normalised)
 //$ else
     const $(isa.vector) sums = $(isa.load_partial("x", 0, rest));
 //$ end
-//$ local sum = total("sum", "0.0f", "sums", "")
-    const $(isa.vector) mean = $(isa.broadcast(sum .. " * " .. one_over_d));
+    const $(isa.vector) mean = $(isa.broadcast(sum_of_lanes("sums") .. " * " .. one_over_d));
 
     $(isa.vector) squares = $(isa.zero());
     $(isa.vector) rests = $(isa.zero()); /* what rounding left out of the mean */
@@ -46,16 +32,15 @@ void $(symbol)(const float *restrict x, float *restrict normalised)
         rests = $(isa.add("rests", centred));
 //$ end)
 //$ if rest > 0 then
-    $(isa.store_unaligned("lane", 0, "mean"));
-    const $(isa.vector) last = $(isa.sub(isa.load_partial("x", whole, rest), isa.load_partial("lane", 0, rest)));
+    float means[$(lanes)];
+    $(isa.store_unaligned("means", 0, "mean"));
+    const $(isa.vector) last = $(isa.sub(isa.load_partial("x", whole, rest), isa.load_partial("means", 0, rest)));
     squares = $(isa.fma("last", "last", "squares"));
     rests = $(isa.add("rests", "last"));
 //$ end
 
-//$ local variance = total("variance_and_eps", eps, "squares", " * " .. one_over_d)
-    const $(isa.vector) padded = $(isa.broadcast(variance));
-//$ local left = total("rest", "0.0f", "rests", "")
-    const $(isa.vector) shift = $(isa.broadcast(left .. " * " .. one_over_d));
+    const $(isa.vector) padded = $(isa.broadcast(eps .. " + " .. sum_of_lanes("squares") .. " * " .. one_over_d));
+    const $(isa.vector) shift = $(isa.broadcast(sum_of_lanes("rests") .. " * " .. one_over_d));
     const $(isa.vector) gain = $(isa.reciprocal_root("padded"));
 
 //$ loop("i", 0, whole, lanes, function(at)

@@ -1,5 +1,7 @@
 //$ takes isa, lanes, helper, projection, rounded_rows, rounded_alone, integers, dot_inputs, store_inputs, round_runs, together_counts
 //$ local word, starts = projection.word, integers.starts
+//$ local sum_of_lanes = (starts or not isa.max_magnitude) and across("add")
+//$ local largest_lane = across(isa.max_magnitude and "magnitude" or "max")
 //$ local levels, per_word = word.levels, word.rows
 //$ for _, rows in ipairs(rounded_alone or rounded_rows) do
 //$ local vectors = per_word * lanes -- floats of a vector of words
@@ -54,12 +56,8 @@ static inline float $(helper)_round_$(measured and "measured_" or starts and "bl
     $(listed(measured and isa.index .. " max", words .. "integers", starts and words .. "start")))
 {
 //$ if not measured then measure_all() end
-//$ if isa.max_magnitude then
-//$ float_after("largest", isa.reduce_magnitudes("max"))
-//$ else
-//$ float_after("largest", isa.reduce("max", "max"))
-//$ float_after("exact", isa.reduce("finite", "add"))
-//$ end
+    const float largest = $(largest_lane("max"));
+    const float exact = $(sum_of_lanes("finite")); //$ if not isa.max_magnitude
     const float scale = largest > 1e-34f ? $(levels).0f / largest : 0.0f;
     const $(isa.vector) inverse = $(isa.broadcast("scale"));
     $(isa.index) total = $(isa.index_zero()); //$ if starts
@@ -82,10 +80,7 @@ static inline float $(helper)_round_$(measured and "measured_" or starts and "bl
 //$ if rest > 0 then
 //$ words(whole, rest)
 //$ end
-//$ if starts then
-//$ float_after("sum", isa.reduce(isa.float_of("total"), "add"))
-    *start = (uint32_t) (-$(word.offset) * (int32_t) sum);
-//$ end
+    *start = (uint32_t) (-$(word.offset) * (int32_t) $(sum_of_lanes(isa.float_of("total")))); //$ if starts
     return largest * (1.0f / $(levels).0f) + $(isa.max_magnitude and "0.0f * largest" or "exact");
 }
 //$ if measured then

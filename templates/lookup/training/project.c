@@ -5,6 +5,7 @@ $(include("templates/lookup/shared/butterfly.c")) //$ if #passes > 0
 $(include("templates/lookup/training/hash_gradient.c"))
 $(include("templates/lookup/training/outer.c"))
 //$ local lanes, m = isa.lanes, shape.neighbours
+//$ local sum_of_lanes = across("add")
 //$ if shape.kind == "bh4" then
 
 /* rows of a tile: to[row] += factor from[row]. */
@@ -22,10 +23,7 @@ static void $(helper)_sum_rows(const float *restrict dz, float *restrict sums, s
     for (size_t row = 0; row < rows; ++row, dz += $(tile)) {
 //$ local total = isa.load("dz", 0)
 //$ for n = 1, tile // lanes - 1 do total = isa.add(total, isa.load("dz", n * lanes)) end
-        const $(isa.vector) all = $(total);
-//$ local steps, result = isa.reduce("all", "add")
-//$ declare_constants(steps)
-        sums[row] += $(result);
+        sums[row] += $(sum_of_lanes(total));
     }
 }
 

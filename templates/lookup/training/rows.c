@@ -1,6 +1,7 @@
 //$ takes prologue, helper, isa, lanes, t, training, pitch, strip_kinds, code_tile
 //$ lines(prologue)
 //$ local m, slots = shape.neighbours, shape.slots
+//$ local sum_of_lanes = across("add")
 
 /* Where the $(m > 1 and m .. " scores" or "score") of a table and a token begin$(m > 1 and "s" or "s"):
    score [tiles][$(shape.h)]$(m > 1 and "[" .. m .. "]" or "")[$(code_tile)]. */
@@ -77,10 +78,7 @@ static void $(helper)_strip_$(kind.name)(const float *restrict row, const float 
 //$ end)
 //$ local total = "along0"
 //$ for n = 1, chains - 1 do total = isa.add(total, "along" .. n) end
-        const $(isa.vector) along = $(total);
-//$ local steps, result = isa.reduce("along", "add")
-//$ declare_constants(steps)
-        slope[place[entry]] += $(result);
+        slope[place[entry]] += $(sum_of_lanes(total));
     }
 //$ each(function(n, at, floats)
 //$ local value = "gradient" .. n
@@ -150,9 +148,7 @@ static void $(helper)_move_row(const $(training.names.rates) *rates, float *rest
         const $(isa.vector) g = $(load("gradient", at, n));
         squares = $(isa.fma("g", "g", "squares"));
 //$ end)
-//$ local steps, result = isa.reduce("squares", "add")
-//$ declare_constants(steps)
-    *state += $(result) * $(training.one_over_d_out);
+    *state += $(sum_of_lanes("squares")) * $(training.one_over_d_out);
     const $(isa.vector) sum = $(isa.add(isa.broadcast("*state"), "epsilon"));
     const $(isa.vector) rate = $(isa.mul(isa.broadcast("-rates->rate"), isa.reciprocal_root("sum")));
 //$ columns(function(at, n)

@@ -38,6 +38,7 @@ static inline void $(helper)_unpack(const $(type.storage) *restrict w, size_t at
 //$     sum_text = ("Returns their sum times -%d, as weights are %d too large."):format(groups.offset, groups.offset)
 //$ end
 //$ local factor = groups.minimum and "" or groups.below_zero .. " * "
+//$ local sum_of_lanes = across("add")
 
 /* scaled <- the inputs of a group, divided by what the numbers are multiplied by that unpacked words give. $(sum_text) */
 static inline float $(helper)_scale_inputs(const float *restrict x, float *restrict scaled)
@@ -57,8 +58,6 @@ static inline float $(helper)_scale_inputs(const float *restrict x, float *restr
     $(isa.store_unaligned("scaled", at, isa.mul(isa.load_unaligned("x", at), isa.load_unaligned("factor", at % groups.repeats))));
     total = $(isa.add("total", isa.load_unaligned("x", at))); //$ if at > 0
 //$ end
-//$ local steps, result = isa.reduce("total", "add")
-//$ declare_constants(steps)
-    return $(factor .. (groups.minimum and result or "(" .. result .. ")"));
+    return $(factor .. sum_of_lanes("total"));
 //$ end
 }
