@@ -215,4 +215,6 @@ return function(p, v, values)
     end
     if v.layout == "rows" and p.projection.word.offset then add_round_runs(p, v, values) end
     block_products[v.layout](p, v, products, values)
+    -- Whether a block is multiplied as a whole, of integers, which takes their factors.
+    values.factored = integers and not values.tiled and (v.layout == "rows" or #values.called_blocks > 0) or false
 end

@@ -1,7 +1,7 @@
 //$ takes prologue, of_tile, helper, symbol, kernels, tile, projection, parts, groups, passes, residual, adds_residual, adds_bias
 //$ takes integers, measure, round, unpacked, blocks_argument, pass_arguments, projection_parameters
 //$ takes counter, rows_first, find_units, block_of, panel, folded, up_to, gain_text, projection_rows, x_text, lane_axis,
-//$ takes x_alignment, z_rows, blocks_total
+//$ takes x_alignment, z_rows, blocks_total, factored
 //$ -- What the kernel works on, one after the other.
 //$ local item = kernels.layout == "rows" and "token" or "tile"
 //$ local in_rows = integers and kernels.layout == "rows"
@@ -40,7 +40,7 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
         $(measure("x", groups[1].stages[1].x_step, shape.d, 0));
 //$     end
 //$ end
-    $(helper)_factors factors; //$ if in_rows
+    $(helper)_factors factors; //$ if factored
     $(helper)_folds folds; //$ if folded and rows_first
 //$ for _, group in ipairs(groups) do
 //$ local units_at -- where factors.units begin
@@ -119,18 +119,13 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ local function block(base, at, step) return looped and base .. " + block * " .. of_tile(step) or sum(base, of_tile(at)) end
 //$ local x, x_step = block(source, p.x_at, p.x_block), stage.x_step
 //$ local rounded = integers and kernels.layout == "lanes"
+//$ local place = measure and stage.units_at or integers and integers.starts and not rounded and p.first_block or 0
+    factors.units = $(sum("units", place)); //$ if integers and place ~= units_at
+    factors.starts = $(sum("starts", place)); //$ if integers and integers.starts and place ~= units_at
     for (size_t block = 0; block < $(p.count); ++block)$(rounded and " {" or "") //$ if looped
 //$ if integers then
-//$     local place = measure and stage.units_at or not rounded and integers.starts and p.first_block or 0
-//$     local starts = integers.starts and sum("starts", place)
-//$     if in_rows then
-    factors.scales = $(sum("scales", p.scale_at));
-    factors.units = $(sum("units", place)); //$ if place ~= units_at
-    factors.starts = $(starts); //$ if starts and place ~= units_at
-//$     units_at = place
-//$     end
-//$     before = in_rows and "&factors, " or sum("scales", p.scale_at) .. (looped and " + block * " .. p.outputs or "") .. ", "
-//$         .. sum("units", place) .. ", " .. (starts and starts .. ", " or "")
+    factors.scales = $(sum("scales", p.scale_at) .. (looped and " + block * " .. p.outputs or ""));
+//$     units_at, before = place, "&factors, "
 //$     if rounded then
     for (size_t $(item) = 0; $(item) < $(item)s; ++$(item))$(rows_first and p.folds == 1 and " {" or "")
 //$         local fold_step = p.folds > 1 and p.fold_step or nil

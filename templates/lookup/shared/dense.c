@@ -1,6 +1,6 @@
 //$ takes prologue, of_tile, helper, symbol, kernels, projection, parts, products, integers, measure, round, unpacked, blocks_argument
 //$ takes weights_of, multiplied, tiled, score, slots_text, vertices_argument, adds_residual, adds_bias, z_rows
-//$ takes projection_parameters, up_to, gain_text, projection_rows, x_text, lane_axis, x_alignment
+//$ takes factored, projection_parameters, up_to, gain_text, projection_rows, x_text, lane_axis, x_alignment
 //$ -- Arguments of products by tiles.
 //$ local given = adds_residual and "weights, x, " or "weights, "
 //$ local hashed = tiled and "code" .. (score.scored and ", score" or "") .. vertices_argument .. ", tiles"
@@ -33,7 +33,7 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 {
 //$ if not tiled then
     const $(projection.word.storage) *w = weights->$(weights_of);
-    $(helper)_factors factors; //$ if in_rows
+    $(helper)_factors factors; //$ if factored
 
 //$ end
 //$ local source, from_step = "x", kernels.projection.x_step
@@ -43,7 +43,7 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
         $(round("x", from_step, shape.d, 0));
     } //$ if measure
 //$ source = in_rows and "integers, " .. integers.pitch or "integers"
-//$ if in_rows then
+//$ if factored then
     factors.units = units;
     factors.starts = starts; //$ if integers.starts
 //$ end
@@ -52,16 +52,18 @@ void $(symbol)(const $(names.weights) *weights, const float *restrict x,
 //$ end
 //$ for _, p in ipairs(products) do
 //$ local y_step, before = kernels.projection.y_step, unpacked and "unpacked, " or ""
-//$ if in_rows then
-    factors.scales = $(sum("weights->" .. weights_of .. "_scales", p.scale_at));
+//$ local looped = p.count > 1 and not blocks_argument
+//$ if looped then
+    for (size_t block = 0; block < $(p.count); ++block)$(factored and " {" or "")
+//$ end
+//$ if factored then
+    factors.scales = $(sum("weights->" .. weights_of .. "_scales", p.scale_at) .. (looped and " + block * " .. p.outputs or ""));
 //$     before = "&factors, "
-//$ elseif integers then before = sum("weights->" .. weights_of .. "_scales", p.scale_at)
-//$     .. (p.count > 1 and not blocks_argument and " + block * " .. p.outputs or "") .. ", units, "
-//$     .. (integers.starts and "starts, " or "") end
-//$ if p.count > 1 and not blocks_argument then
-    for (size_t block = 0; block < $(p.count); ++block)
+//$ end
+//$ if looped then
         $(helper)_$(p.name)($(source), $(sum("w", p.at)) + block * $(p.block_words),
             $(before)z + block * $(of_tile(p.y_block)), $(y_step), $(item)s);
+    } //$ if factored
 //$ else
     $(helper)_$(p.name)($(source), $(sum("w", p.at)), $(before)$(sum("z", of_tile(p.y_at))), $(y_step),
         $(item)s$(blocks_argument and blocks_argument(p) or ""));
