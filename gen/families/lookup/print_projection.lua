@@ -65,7 +65,6 @@ local function add_rounding(p, v, values)
         units_pitch = 2 * blocks * v.tile,
     }
     values.measures = not few and not word.offset
-    if few then values.structs = { "factors" } end
     values.counter, values.integers_text = counters[word.rows], words_text[word.rows]
     local products = byte_products(v.isa, word.levels)
     values.dot, values.dot_two = word.rows == 2 and v.isa.dot_i16 or products.dot, products.dot_two or false
@@ -237,5 +236,8 @@ return function(p, v, values)
     end
     if v.layout == "rows" and p.projection.word.offset then add_round_runs(p, v, values) end
     block_products[v.layout](p, v, products, values)
-    if v.rows_first and values.folded then values.structs = { "folds" } end
+    -- A block that is multiplied as a whole, of integers, takes its factors in one.
+    values.factored = integers and not values.tiled and (v.layout == "rows" or #values.called_blocks > 0) or false
+    if values.factored then table.insert(values.structs, "factors") end
+    if v.rows_first and values.folded then table.insert(values.structs, "folds") end
 end

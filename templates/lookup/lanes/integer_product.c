@@ -1,5 +1,5 @@
 //$ takes isa, helper, tile, vectors, projection, micro, folded, called_blocks, unroll, counted, weight, accumulators, barriers
-//$ takes counter, dot, dot_two, integers, integers_text
+//$ takes counter, dot, dot_two, integers, integers_text, factored
 //$ local starts, lines_name = integers.starts, counter .. "s"
 //$ local starts_parameter = starts and "const " .. projection.word.storage .. " *restrict starts, " or ""
 //$ if folded then
@@ -107,4 +107,5 @@ static inline void $(helper)_outputs_$(outputs)(const $(projection.word.storage)
 //$ end
 }
 //$ end
+$(include("templates/lookup/shared/factors.c")) //$ if factored
 $(include("templates/lookup/lanes/panels.c", { of = block })) //$ for _, block in ipairs(called_blocks)

@@ -8,37 +8,36 @@
 //$     .. (starts and ", starts + tile * " .. integers.blocks * tile or "")
 //$ local inputs = integers and plural(of.rows, "input") or plural(of.folds > 1 and of.folds .. " times " .. of.rows or of.rows, "input")
 //$ if integers and of.folds > 1 then inputs = of.folds .. " times " .. inputs end
-//$ local factors = integers and "const float *restrict scales, const float *restrict units, " or "float *restrict unpacked, "
-//$ if starts then factors = factors .. "const " .. word .. " *restrict starts, " end
 
 //$ if not integers then
 /* One block of all tiles, y = W x: $(plural(of.outputs, "output")) of $(inputs). The weights of a panel are unpacked once. Steps
    are floats from tile to tile. */
 //$ else
 /* One block of all tiles, y = W x: $(plural(of.outputs, "output")) of $(inputs). `y_step` is floats from tile to tile.
-//$ end
-//$ if starts then
-//$     local folds = plural(integers.blocks, "fold")
-   x       [tiles][$(integers.pitch)] words, from those of the inputs on
-   scales  of the outputs' weights
-   units   [tiles][$(folds)][unit, inverse][$(tile)]
-   starts  [tiles][$(folds)][$(tile)] */
-//$ elseif integers then
-   x       [tiles][$(integers.pitch)] words, from those of the inputs on
-   scales  of the outputs' weights
-   units   [tiles][x, outputs of a stage][unit, inverse][$(tile)], from those of the inputs on */
+   x        [tiles][$(integers.pitch)] words, from those of the inputs on
+//$     if starts then
+//$         local folds = plural(integers.blocks, "fold")
+   factors  units [tiles][$(folds)][unit, inverse][$(tile)], starts [tiles][$(folds)][$(tile)] */
+//$     else
+   factors  units [tiles][x, outputs of a stage][unit, inverse][$(tile)], from those of the inputs on */
+//$     end
 //$ end
 //$ local x = integers and word .. " *restrict x" or "float *restrict x, size_t x_step"
 static void $(helper)_$(of.name)(const $(x), const $(word) *restrict w,
-    $(factors)float *restrict y, size_t y_step, size_t tiles)
+    $(integers and "const " .. helper .. "_factors *factors" or "float *restrict unpacked"), float *restrict y, size_t y_step,
+    size_t tiles)
 {
+//$ if integers then
+    const float *scales = factors->scales, *units = factors->units;
+    const $(word) *starts = factors->starts; //$ if starts
+//$ end
 //$ if integers and folded then
     $(helper)_folds folds;
     folds.count = $(of.folds);
     folds.$(counter)s = $(of.lines);
     folds.scales = $(of.fold_gap);
-
 //$ end
+
 //$ local x_step = integers and integers.pitch or "x_step"
 //$ local function panel_of(parts, width)
         $(helper)_unpack_$(width)(w, $(of.depth), unpacked); //$ if not integers

@@ -5,14 +5,7 @@
 //$ local factors = integers and "const float *restrict scales, const float *restrict units" .. start .. ", " or ""
 //$ local given = integers and "scales, units, " .. (starts and "starts, " or "") or ""
 //$ local text = integers and " " .. integers_text or unpack and " A word holds the weights of " .. word.rows .. " inputs." or ""
-//$ if integers then
-
-/* What sums of integers are multiplied by, and what they begin with beside units. */
-typedef struct {
-    const float *scales, *units; /* of outputs, and of inputs */
-    const $(word.storage) *starts; //$ if starts
-} $(helper)_factors;
-//$ end
+$(include("templates/lookup/shared/factors.c")) //$ if integers
 //$ for _, block in ipairs(blocks) do
 //$ local name, folds = helper .. "_" .. block.name, block.folds > 1
 //$ for _, together in ipairs(token_counts) do
