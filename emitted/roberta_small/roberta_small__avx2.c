@@ -335,30 +335,34 @@ void roberta_small_bh4_f32__avx2_t16_o4_m4(const roberta_small_weights *weights,
         /* stage 1: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
             roberta_small_block_64x64(x + block * 64 * 16, 8192, w + block * 64 * 64, a + block * 64 * 16, 8192, tiles);
-        for (size_t tile = 0; tile < tiles; ++tile)
+        for (size_t tile = 0; tile < tiles; ++tile) {
             roberta_small_butterfly_8x64(a + tile * 512 * 16);
+        }
 
         /* stage 2: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
             roberta_small_block_64x64(a + block * 64 * 16, 8192, w + ROBERTA_SMALL_W2_AT + block * 64 * 64,
                 b + block * 64 * 16, 8192, tiles);
-        for (size_t tile = 0; tile < tiles; ++tile)
+        for (size_t tile = 0; tile < tiles; ++tile) {
             roberta_small_butterfly_8x64(b + tile * 512 * 16);
+        }
 
         /* stage 3: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
             roberta_small_block_64x64(b + block * 64 * 16, 8192, w + ROBERTA_SMALL_W3_AT + block * 64 * 64,
                 a + block * 64 * 16, 8192, tiles);
-        for (size_t tile = 0; tile < tiles; ++tile)
+        for (size_t tile = 0; tile < tiles; ++tile) {
             roberta_small_butterfly_8x64(a + tile * 512 * 16);
+        }
 
         /* stage 4: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
             roberta_small_block_64x64(a + block * 64 * 16, 8192, w + ROBERTA_SMALL_W4_AT + block * 64 * 64,
                 y + block * 64 * 16, 16384, tiles);
-        for (size_t tile = 0; tile < tiles; ++tile)
+        for (size_t tile = 0; tile < tiles; ++tile) {
             roberta_small_butterfly_8x64_residual512(y + tile * 1024 * 16, x + tile * 512 * 16, weights->residual,
                 weights->projection_bias + repeat * 512);
+        }
     }
 }
 
@@ -762,6 +766,14 @@ void roberta_small_ffn__avx2(const roberta_small_weights *weights, const float *
 
 /* From templates/lookup/rows/normalise.c. */
 
+/* The sum of all lanes. */
+static inline float roberta_small_sum_of_lanes(__m256 v)
+{
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+
 /* LayerNorm of one token without gain and offset, which are folded into the projection:
 
      (x - mean) / sqrt(variance + 1e-05f)
@@ -770,16 +782,10 @@ void roberta_small_ffn__avx2(const roberta_small_weights *weights, const float *
    normalised  [512], must not overlap x. Cannot fail. */
 void roberta_small_normalise_f32__avx2_few(const float *restrict x, float *restrict normalised)
 {
-    float lane[8];
-
     __m256 sums = _mm256_setzero_ps();
     for (size_t i = 0; i < 512; i += 8)
         sums = _mm256_add_ps(sums, _mm256_loadu_ps(x + i));
-    _mm256_storeu_ps(lane, sums);
-    float sum = 0.0f;
-    for (size_t i = 0; i < 8; ++i)
-        sum += lane[i];
-    const __m256 mean = _mm256_set1_ps(sum * 0.001953125f);
+    const __m256 mean = _mm256_set1_ps(roberta_small_sum_of_lanes(sums) * 0.001953125f);
 
     __m256 squares = _mm256_setzero_ps();
     __m256 rests = _mm256_setzero_ps(); /* what rounding left out of the mean */
@@ -789,16 +795,8 @@ void roberta_small_normalise_f32__avx2_few(const float *restrict x, float *restr
         rests = _mm256_add_ps(rests, centred);
     }
 
-    _mm256_storeu_ps(lane, squares);
-    float variance_and_eps = 1e-05f;
-    for (size_t i = 0; i < 8; ++i)
-        variance_and_eps += lane[i] * 0.001953125f;
-    const __m256 padded = _mm256_set1_ps(variance_and_eps);
-    _mm256_storeu_ps(lane, rests);
-    float rest = 0.0f;
-    for (size_t i = 0; i < 8; ++i)
-        rest += lane[i];
-    const __m256 shift = _mm256_set1_ps(rest * 0.001953125f);
+    const __m256 padded = _mm256_set1_ps(1e-05f + roberta_small_sum_of_lanes(squares) * 0.001953125f);
+    const __m256 shift = _mm256_set1_ps(roberta_small_sum_of_lanes(rests) * 0.001953125f);
     const __m256 gain = _mm256_div_ps(_mm256_sqrt_ps(padded), padded);
 
     for (size_t i = 0; i < 512; i += 8) {
@@ -971,23 +969,27 @@ void roberta_small_bh4_f32__avx2_few_v4_n2(const roberta_small_weights *weights,
 
         /* stage 1: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         roberta_small_few_block_64x64(x, 512, w, a, 512, tokens, 8);
-        for (size_t token = 0; token < tokens; ++token)
+        for (size_t token = 0; token < tokens; ++token) {
             roberta_small_few_butterfly_8x64(a + token * 512);
+        }
 
         /* stage 2: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         roberta_small_few_block_64x64(a, 512, w + ROBERTA_SMALL_W2_AT, b, 512, tokens, 8);
-        for (size_t token = 0; token < tokens; ++token)
+        for (size_t token = 0; token < tokens; ++token) {
             roberta_small_few_butterfly_8x64(b + token * 512);
+        }
 
         /* stage 3: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         roberta_small_few_block_64x64(b, 512, w + ROBERTA_SMALL_W3_AT, a, 512, tokens, 8);
-        for (size_t token = 0; token < tokens; ++token)
+        for (size_t token = 0; token < tokens; ++token) {
             roberta_small_few_butterfly_8x64(a + token * 512);
+        }
 
         /* stage 4: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         roberta_small_few_block_64x64(a, 512, w + ROBERTA_SMALL_W4_AT, y, 1024, tokens, 8);
-        for (size_t token = 0; token < tokens; ++token)
+        for (size_t token = 0; token < tokens; ++token) {
             roberta_small_few_butterfly_8x64(y + token * 1024);
+        }
     }
 
     /* residual and bias */

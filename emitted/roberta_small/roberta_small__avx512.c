@@ -456,30 +456,34 @@ void roberta_small_bh4_f32__avx512_t64_o4_m1(const roberta_small_weights *weight
         for (size_t block = 0; block < 8; ++block)
             roberta_small_block_64x64(x + block * 64 * 64, 32768, w + block * 64 * 64, a + block * 64 * 64, 32768,
                 tiles);
-        for (size_t tile = 0; tile < tiles; ++tile)
+        for (size_t tile = 0; tile < tiles; ++tile) {
             roberta_small_butterfly_8x64(a + tile * 512 * 64);
+        }
 
         /* stage 2: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
             roberta_small_block_64x64(a + block * 64 * 64, 32768, w + ROBERTA_SMALL_W2_AT + block * 64 * 64,
                 b + block * 64 * 64, 32768, tiles);
-        for (size_t tile = 0; tile < tiles; ++tile)
+        for (size_t tile = 0; tile < tiles; ++tile) {
             roberta_small_butterfly_8x64(b + tile * 512 * 64);
+        }
 
         /* stage 3: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
             roberta_small_block_64x64(b + block * 64 * 64, 32768, w + ROBERTA_SMALL_W3_AT + block * 64 * 64,
                 a + block * 64 * 64, 32768, tiles);
-        for (size_t tile = 0; tile < tiles; ++tile)
+        for (size_t tile = 0; tile < tiles; ++tile) {
             roberta_small_butterfly_8x64(a + tile * 512 * 64);
+        }
 
         /* stage 4: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
             roberta_small_block_64x64(a + block * 64 * 64, 32768, w + ROBERTA_SMALL_W4_AT + block * 64 * 64,
                 y + block * 64 * 64, 65536, tiles);
-        for (size_t tile = 0; tile < tiles; ++tile)
+        for (size_t tile = 0; tile < tiles; ++tile) {
             roberta_small_butterfly_8x64_residual512(y + tile * 1024 * 64, x + tile * 512 * 64, weights->residual,
                 weights->projection_bias + repeat * 512);
+        }
     }
 }
 
@@ -863,6 +867,12 @@ void roberta_small_ffn__avx512(const roberta_small_weights *weights, const float
 
 /* From templates/lookup/rows/normalise.c. */
 
+/* The sum of all lanes. */
+static inline float roberta_small_sum_of_lanes(__m512 v)
+{
+    return _mm512_reduce_add_ps(v);
+}
+
 /* LayerNorm of one token without gain and offset, which are folded into the projection:
 
      (x - mean) / sqrt(variance + 1e-05f)
@@ -871,16 +881,10 @@ void roberta_small_ffn__avx512(const roberta_small_weights *weights, const float
    normalised  [512], must not overlap x. Cannot fail. */
 void roberta_small_normalise_f32__avx512_few(const float *restrict x, float *restrict normalised)
 {
-    float lane[16];
-
     __m512 sums = _mm512_setzero_ps();
     for (size_t i = 0; i < 512; i += 16)
         sums = _mm512_add_ps(sums, _mm512_loadu_ps(x + i));
-    _mm512_storeu_ps(lane, sums);
-    float sum = 0.0f;
-    for (size_t i = 0; i < 16; ++i)
-        sum += lane[i];
-    const __m512 mean = _mm512_set1_ps(sum * 0.001953125f);
+    const __m512 mean = _mm512_set1_ps(roberta_small_sum_of_lanes(sums) * 0.001953125f);
 
     __m512 squares = _mm512_setzero_ps();
     __m512 rests = _mm512_setzero_ps(); /* what rounding left out of the mean */
@@ -890,16 +894,8 @@ void roberta_small_normalise_f32__avx512_few(const float *restrict x, float *res
         rests = _mm512_add_ps(rests, centred);
     }
 
-    _mm512_storeu_ps(lane, squares);
-    float variance_and_eps = 1e-05f;
-    for (size_t i = 0; i < 16; ++i)
-        variance_and_eps += lane[i] * 0.001953125f;
-    const __m512 padded = _mm512_set1_ps(variance_and_eps);
-    _mm512_storeu_ps(lane, rests);
-    float rest = 0.0f;
-    for (size_t i = 0; i < 16; ++i)
-        rest += lane[i];
-    const __m512 shift = _mm512_set1_ps(rest * 0.001953125f);
+    const __m512 padded = _mm512_set1_ps(1e-05f + roberta_small_sum_of_lanes(squares) * 0.001953125f);
+    const __m512 shift = _mm512_set1_ps(roberta_small_sum_of_lanes(rests) * 0.001953125f);
     const __m512 gain = _mm512_div_ps(_mm512_sqrt_ps(padded), padded);
 
     for (size_t i = 0; i < 512; i += 16) {
@@ -1090,23 +1086,27 @@ void roberta_small_bh4_f32__avx512_few_v4_n4(const roberta_small_weights *weight
 
         /* stage 1: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         roberta_small_few_block_64x64(x, 512, w, a, 512, tokens, 8);
-        for (size_t token = 0; token < tokens; ++token)
+        for (size_t token = 0; token < tokens; ++token) {
             roberta_small_few_butterfly_8x64(a + token * 512);
+        }
 
         /* stage 2: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         roberta_small_few_block_64x64(a, 512, w + ROBERTA_SMALL_W2_AT, b, 512, tokens, 8);
-        for (size_t token = 0; token < tokens; ++token)
+        for (size_t token = 0; token < tokens; ++token) {
             roberta_small_few_butterfly_8x64(b + token * 512);
+        }
 
         /* stage 3: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         roberta_small_few_block_64x64(b, 512, w + ROBERTA_SMALL_W3_AT, a, 512, tokens, 8);
-        for (size_t token = 0; token < tokens; ++token)
+        for (size_t token = 0; token < tokens; ++token) {
             roberta_small_few_butterfly_8x64(a + token * 512);
+        }
 
         /* stage 4: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         roberta_small_few_block_64x64(a, 512, w + ROBERTA_SMALL_W4_AT, y, 1024, tokens, 8);
-        for (size_t token = 0; token < tokens; ++token)
+        for (size_t token = 0; token < tokens; ++token) {
             roberta_small_few_butterfly_8x64(y + token * 1024);
+        }
     }
 
     /* residual and bias */

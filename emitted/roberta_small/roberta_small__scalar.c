@@ -386,30 +386,34 @@ void roberta_small_bh4_f32__scalar_t8_o4_m4(const roberta_small_weights *weights
         /* stage 1: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
             roberta_small_block_64x64(x + block * 64 * 8, 4096, w + block * 64 * 64, a + block * 64 * 8, 4096, tiles);
-        for (size_t tile = 0; tile < tiles; ++tile)
+        for (size_t tile = 0; tile < tiles; ++tile) {
             roberta_small_butterfly_8x64(a + tile * 512 * 8);
+        }
 
         /* stage 2: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
             roberta_small_block_64x64(a + block * 64 * 8, 4096, w + ROBERTA_SMALL_W2_AT + block * 64 * 64,
                 b + block * 64 * 8, 4096, tiles);
-        for (size_t tile = 0; tile < tiles; ++tile)
+        for (size_t tile = 0; tile < tiles; ++tile) {
             roberta_small_butterfly_8x64(b + tile * 512 * 8);
+        }
 
         /* stage 3: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
             roberta_small_block_64x64(b + block * 64 * 8, 4096, w + ROBERTA_SMALL_W3_AT + block * 64 * 64,
                 a + block * 64 * 8, 4096, tiles);
-        for (size_t tile = 0; tile < tiles; ++tile)
+        for (size_t tile = 0; tile < tiles; ++tile) {
             roberta_small_butterfly_8x64(a + tile * 512 * 8);
+        }
 
         /* stage 4: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         for (size_t block = 0; block < 8; ++block)
             roberta_small_block_64x64(a + block * 64 * 8, 4096, w + ROBERTA_SMALL_W4_AT + block * 64 * 64,
                 y + block * 64 * 8, 8192, tiles);
-        for (size_t tile = 0; tile < tiles; ++tile)
+        for (size_t tile = 0; tile < tiles; ++tile) {
             roberta_small_butterfly_8x64_residual512(y + tile * 1024 * 8, x + tile * 512 * 8, weights->residual,
                 weights->projection_bias + repeat * 512);
+        }
     }
 }
 
@@ -831,23 +835,27 @@ void roberta_small_bh4_f32__scalar_few_v16_n1(const roberta_small_weights *weigh
 
         /* stage 1: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         roberta_small_few_block_64x64(x, 512, w, a, 512, tokens, 8);
-        for (size_t token = 0; token < tokens; ++token)
+        for (size_t token = 0; token < tokens; ++token) {
             roberta_small_few_butterfly_8x64(a + token * 512);
+        }
 
         /* stage 2: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         roberta_small_few_block_64x64(a, 512, w + ROBERTA_SMALL_W2_AT, b, 512, tokens, 8);
-        for (size_t token = 0; token < tokens; ++token)
+        for (size_t token = 0; token < tokens; ++token) {
             roberta_small_few_butterfly_8x64(b + token * 512);
+        }
 
         /* stage 3: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         roberta_small_few_block_64x64(b, 512, w + ROBERTA_SMALL_W3_AT, a, 512, tokens, 8);
-        for (size_t token = 0; token < tokens; ++token)
+        for (size_t token = 0; token < tokens; ++token) {
             roberta_small_few_butterfly_8x64(a + token * 512);
+        }
 
         /* stage 4: 8 blocks of 64 inputs and 64 outputs, then a Hadamard transform over the blocks */
         roberta_small_few_block_64x64(a, 512, w + ROBERTA_SMALL_W4_AT, y, 1024, tokens, 8);
-        for (size_t token = 0; token < tokens; ++token)
+        for (size_t token = 0; token < tokens; ++token) {
             roberta_small_few_butterfly_8x64(y + token * 1024);
+        }
     }
 
     /* residual and bias */

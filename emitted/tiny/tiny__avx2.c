@@ -271,27 +271,31 @@ void tiny_bh4_f32__avx2_t16_o4_m8(const tiny_weights *weights, const float *rest
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
         tiny_block_16x16(x + block * 16 * 16, 1024, w + block * 16 * 16, a + block * 16 * 16, 1024, tiles);
-    for (size_t tile = 0; tile < tiles; ++tile)
+    for (size_t tile = 0; tile < tiles; ++tile) {
         tiny_butterfly_4x16(a + tile * 64 * 16);
+    }
 
     /* stage 2: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
         tiny_block_16x16(a + block * 16 * 16, 1024, w + TINY_W2_AT + block * 16 * 16, b + block * 16 * 16, 1024, tiles);
-    for (size_t tile = 0; tile < tiles; ++tile)
+    for (size_t tile = 0; tile < tiles; ++tile) {
         tiny_butterfly_4x16(b + tile * 64 * 16);
+    }
 
     /* stage 3: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
         tiny_block_16x16(b + block * 16 * 16, 1024, w + TINY_W3_AT + block * 16 * 16, a + block * 16 * 16, 1024, tiles);
-    for (size_t tile = 0; tile < tiles; ++tile)
+    for (size_t tile = 0; tile < tiles; ++tile) {
         tiny_butterfly_4x16(a + tile * 64 * 16);
+    }
 
     /* stage 4: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
         tiny_block_16x16(a + block * 16 * 16, 1024, w + TINY_W4_AT + block * 16 * 16, z + block * 16 * 16, 1024, tiles);
-    for (size_t tile = 0; tile < tiles; ++tile)
+    for (size_t tile = 0; tile < tiles; ++tile) {
         tiny_butterfly_4x16_need48_residual48(z + tile * 64 * 16, x + tile * 64 * 16, weights->residual,
             weights->projection_bias);
+    }
 }
 
 /* From templates/lookup/shared/sign_hash.c. */
@@ -598,6 +602,14 @@ void tiny_ffn__avx2(const tiny_weights *weights, const float *x, float *y, size_
 
 /* From templates/lookup/rows/normalise.c. */
 
+/* The sum of all lanes. */
+static inline float tiny_sum_of_lanes(__m256 v)
+{
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+
 /* LayerNorm of one token without gain and offset, which are folded into the projection:
 
      (x - mean) / sqrt(variance + 1e-05f)
@@ -606,16 +618,10 @@ void tiny_ffn__avx2(const tiny_weights *weights, const float *x, float *y, size_
    normalised  [64], must not overlap x. Cannot fail. */
 void tiny_normalise_f32__avx2_few(const float *restrict x, float *restrict normalised)
 {
-    float lane[8];
-
     __m256 sums = _mm256_setzero_ps();
     for (size_t i = 0; i < 64; i += 8)
         sums = _mm256_add_ps(sums, _mm256_loadu_ps(x + i));
-    _mm256_storeu_ps(lane, sums);
-    float sum = 0.0f;
-    for (size_t i = 0; i < 8; ++i)
-        sum += lane[i];
-    const __m256 mean = _mm256_set1_ps(sum * 0.015625f);
+    const __m256 mean = _mm256_set1_ps(tiny_sum_of_lanes(sums) * 0.015625f);
 
     __m256 squares = _mm256_setzero_ps();
     __m256 rests = _mm256_setzero_ps(); /* what rounding left out of the mean */
@@ -625,16 +631,8 @@ void tiny_normalise_f32__avx2_few(const float *restrict x, float *restrict norma
         rests = _mm256_add_ps(rests, centred);
     }
 
-    _mm256_storeu_ps(lane, squares);
-    float variance_and_eps = 1e-05f;
-    for (size_t i = 0; i < 8; ++i)
-        variance_and_eps += lane[i] * 0.015625f;
-    const __m256 padded = _mm256_set1_ps(variance_and_eps);
-    _mm256_storeu_ps(lane, rests);
-    float rest = 0.0f;
-    for (size_t i = 0; i < 8; ++i)
-        rest += lane[i];
-    const __m256 shift = _mm256_set1_ps(rest * 0.015625f);
+    const __m256 padded = _mm256_set1_ps(1e-05f + tiny_sum_of_lanes(squares) * 0.015625f);
+    const __m256 shift = _mm256_set1_ps(tiny_sum_of_lanes(rests) * 0.015625f);
     const __m256 gain = _mm256_div_ps(_mm256_sqrt_ps(padded), padded);
 
     for (size_t i = 0; i < 64; i += 8) {
@@ -779,23 +777,27 @@ void tiny_bh4_f32__avx2_few_v4_n2(const tiny_weights *weights, const float *rest
 
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     tiny_few_block_16x16(x, 64, w, a, 64, tokens, 4);
-    for (size_t token = 0; token < tokens; ++token)
+    for (size_t token = 0; token < tokens; ++token) {
         tiny_few_butterfly_4x16(a + token * 64);
+    }
 
     /* stage 2: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     tiny_few_block_16x16(a, 64, w + TINY_W2_AT, b, 64, tokens, 4);
-    for (size_t token = 0; token < tokens; ++token)
+    for (size_t token = 0; token < tokens; ++token) {
         tiny_few_butterfly_4x16(b + token * 64);
+    }
 
     /* stage 3: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     tiny_few_block_16x16(b, 64, w + TINY_W3_AT, a, 64, tokens, 4);
-    for (size_t token = 0; token < tokens; ++token)
+    for (size_t token = 0; token < tokens; ++token) {
         tiny_few_butterfly_4x16(a + token * 64);
+    }
 
     /* stage 4: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     tiny_few_block_16x16(a, 64, w + TINY_W4_AT, z, 64, tokens, 4);
-    for (size_t token = 0; token < tokens; ++token)
+    for (size_t token = 0; token < tokens; ++token) {
         tiny_few_butterfly_4x16_need48(z + token * 64);
+    }
 
     /* residual and bias */
     for (size_t token = 0; token < tokens; ++token) {

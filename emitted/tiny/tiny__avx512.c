@@ -391,27 +391,31 @@ void tiny_bh4_f32__avx512_t64_o4_m8(const tiny_weights *weights, const float *re
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
         tiny_block_16x16(x + block * 16 * 64, 4096, w + block * 16 * 16, a + block * 16 * 64, 4096, tiles);
-    for (size_t tile = 0; tile < tiles; ++tile)
+    for (size_t tile = 0; tile < tiles; ++tile) {
         tiny_butterfly_4x16(a + tile * 64 * 64);
+    }
 
     /* stage 2: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
         tiny_block_16x16(a + block * 16 * 64, 4096, w + TINY_W2_AT + block * 16 * 16, b + block * 16 * 64, 4096, tiles);
-    for (size_t tile = 0; tile < tiles; ++tile)
+    for (size_t tile = 0; tile < tiles; ++tile) {
         tiny_butterfly_4x16(b + tile * 64 * 64);
+    }
 
     /* stage 3: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
         tiny_block_16x16(b + block * 16 * 64, 4096, w + TINY_W3_AT + block * 16 * 16, a + block * 16 * 64, 4096, tiles);
-    for (size_t tile = 0; tile < tiles; ++tile)
+    for (size_t tile = 0; tile < tiles; ++tile) {
         tiny_butterfly_4x16(a + tile * 64 * 64);
+    }
 
     /* stage 4: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
         tiny_block_16x16(a + block * 16 * 64, 4096, w + TINY_W4_AT + block * 16 * 16, z + block * 16 * 64, 4096, tiles);
-    for (size_t tile = 0; tile < tiles; ++tile)
+    for (size_t tile = 0; tile < tiles; ++tile) {
         tiny_butterfly_4x16_need48_residual48(z + tile * 64 * 64, x + tile * 64 * 64, weights->residual,
             weights->projection_bias);
+    }
 }
 
 /* From templates/lookup/shared/sign_hash.c. */
@@ -667,6 +671,12 @@ void tiny_ffn__avx512(const tiny_weights *weights, const float *x, float *y, siz
 
 /* From templates/lookup/rows/normalise.c. */
 
+/* The sum of all lanes. */
+static inline float tiny_sum_of_lanes(__m512 v)
+{
+    return _mm512_reduce_add_ps(v);
+}
+
 /* LayerNorm of one token without gain and offset, which are folded into the projection:
 
      (x - mean) / sqrt(variance + 1e-05f)
@@ -675,16 +685,10 @@ void tiny_ffn__avx512(const tiny_weights *weights, const float *x, float *y, siz
    normalised  [64], must not overlap x. Cannot fail. */
 void tiny_normalise_f32__avx512_few(const float *restrict x, float *restrict normalised)
 {
-    float lane[16];
-
     __m512 sums = _mm512_setzero_ps();
     for (size_t i = 0; i < 64; i += 16)
         sums = _mm512_add_ps(sums, _mm512_loadu_ps(x + i));
-    _mm512_storeu_ps(lane, sums);
-    float sum = 0.0f;
-    for (size_t i = 0; i < 16; ++i)
-        sum += lane[i];
-    const __m512 mean = _mm512_set1_ps(sum * 0.015625f);
+    const __m512 mean = _mm512_set1_ps(tiny_sum_of_lanes(sums) * 0.015625f);
 
     __m512 squares = _mm512_setzero_ps();
     __m512 rests = _mm512_setzero_ps(); /* what rounding left out of the mean */
@@ -694,16 +698,8 @@ void tiny_normalise_f32__avx512_few(const float *restrict x, float *restrict nor
         rests = _mm512_add_ps(rests, centred);
     }
 
-    _mm512_storeu_ps(lane, squares);
-    float variance_and_eps = 1e-05f;
-    for (size_t i = 0; i < 16; ++i)
-        variance_and_eps += lane[i] * 0.015625f;
-    const __m512 padded = _mm512_set1_ps(variance_and_eps);
-    _mm512_storeu_ps(lane, rests);
-    float rest = 0.0f;
-    for (size_t i = 0; i < 16; ++i)
-        rest += lane[i];
-    const __m512 shift = _mm512_set1_ps(rest * 0.015625f);
+    const __m512 padded = _mm512_set1_ps(1e-05f + tiny_sum_of_lanes(squares) * 0.015625f);
+    const __m512 shift = _mm512_set1_ps(tiny_sum_of_lanes(rests) * 0.015625f);
     const __m512 gain = _mm512_div_ps(_mm512_sqrt_ps(padded), padded);
 
     for (size_t i = 0; i < 64; i += 16) {
@@ -844,23 +840,27 @@ void tiny_bh4_f32__avx512_few_v4_n4(const tiny_weights *weights, const float *re
 
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     tiny_few_block_16x16(x, 64, w, a, 64, tokens, 4);
-    for (size_t token = 0; token < tokens; ++token)
+    for (size_t token = 0; token < tokens; ++token) {
         tiny_few_butterfly_4x16(a + token * 64);
+    }
 
     /* stage 2: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     tiny_few_block_16x16(a, 64, w + TINY_W2_AT, b, 64, tokens, 4);
-    for (size_t token = 0; token < tokens; ++token)
+    for (size_t token = 0; token < tokens; ++token) {
         tiny_few_butterfly_4x16(b + token * 64);
+    }
 
     /* stage 3: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     tiny_few_block_16x16(b, 64, w + TINY_W3_AT, a, 64, tokens, 4);
-    for (size_t token = 0; token < tokens; ++token)
+    for (size_t token = 0; token < tokens; ++token) {
         tiny_few_butterfly_4x16(a + token * 64);
+    }
 
     /* stage 4: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     tiny_few_block_16x16(a, 64, w + TINY_W4_AT, z, 64, tokens, 4);
-    for (size_t token = 0; token < tokens; ++token)
+    for (size_t token = 0; token < tokens; ++token) {
         tiny_few_butterfly_4x16_need48(z + token * 64);
+    }
 
     /* residual and bias */
     for (size_t token = 0; token < tokens; ++token) {

@@ -332,27 +332,31 @@ void tiny_bh4_f32__scalar_t8_o4_m8(const tiny_weights *weights, const float *res
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
         tiny_block_16x16(x + block * 16 * 8, 512, w + block * 16 * 16, a + block * 16 * 8, 512, tiles);
-    for (size_t tile = 0; tile < tiles; ++tile)
+    for (size_t tile = 0; tile < tiles; ++tile) {
         tiny_butterfly_4x16(a + tile * 64 * 8);
+    }
 
     /* stage 2: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
         tiny_block_16x16(a + block * 16 * 8, 512, w + TINY_W2_AT + block * 16 * 16, b + block * 16 * 8, 512, tiles);
-    for (size_t tile = 0; tile < tiles; ++tile)
+    for (size_t tile = 0; tile < tiles; ++tile) {
         tiny_butterfly_4x16(b + tile * 64 * 8);
+    }
 
     /* stage 3: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
         tiny_block_16x16(b + block * 16 * 8, 512, w + TINY_W3_AT + block * 16 * 16, a + block * 16 * 8, 512, tiles);
-    for (size_t tile = 0; tile < tiles; ++tile)
+    for (size_t tile = 0; tile < tiles; ++tile) {
         tiny_butterfly_4x16(a + tile * 64 * 8);
+    }
 
     /* stage 4: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     for (size_t block = 0; block < 4; ++block)
         tiny_block_16x16(a + block * 16 * 8, 512, w + TINY_W4_AT + block * 16 * 16, z + block * 16 * 8, 512, tiles);
-    for (size_t tile = 0; tile < tiles; ++tile)
+    for (size_t tile = 0; tile < tiles; ++tile) {
         tiny_butterfly_4x16_need48_residual48(z + tile * 64 * 8, x + tile * 64 * 8, weights->residual,
             weights->projection_bias);
+    }
 }
 
 /* From templates/lookup/shared/sign_hash.c. */
@@ -744,23 +748,27 @@ void tiny_bh4_f32__scalar_few_v16_n1(const tiny_weights *weights, const float *r
 
     /* stage 1: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     tiny_few_block_16x16(x, 64, w, a, 64, tokens, 4);
-    for (size_t token = 0; token < tokens; ++token)
+    for (size_t token = 0; token < tokens; ++token) {
         tiny_few_butterfly_4x16(a + token * 64);
+    }
 
     /* stage 2: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     tiny_few_block_16x16(a, 64, w + TINY_W2_AT, b, 64, tokens, 4);
-    for (size_t token = 0; token < tokens; ++token)
+    for (size_t token = 0; token < tokens; ++token) {
         tiny_few_butterfly_4x16(b + token * 64);
+    }
 
     /* stage 3: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     tiny_few_block_16x16(b, 64, w + TINY_W3_AT, a, 64, tokens, 4);
-    for (size_t token = 0; token < tokens; ++token)
+    for (size_t token = 0; token < tokens; ++token) {
         tiny_few_butterfly_4x16(a + token * 64);
+    }
 
     /* stage 4: 4 blocks of 16 inputs and 16 outputs, then a Hadamard transform over the blocks */
     tiny_few_block_16x16(a, 64, w + TINY_W4_AT, z, 64, tokens, 4);
-    for (size_t token = 0; token < tokens; ++token)
+    for (size_t token = 0; token < tokens; ++token) {
         tiny_few_butterfly_4x16_need48(z + token * 64);
+    }
 
     /* residual and bias */
     for (size_t token = 0; token < tokens; ++token) {

@@ -773,12 +773,16 @@ static void tiny_skipless_blocks_cache_at(unsigned char *cache, size_t layer, ti
     own->values = (float *) (void *) (begin + TINY_SKIPLESS_VALUES_AT);
 }
 
-/* The rows of a chunk of a call, but not yet those of the call itself. */
-static void tiny_skipless_blocks_buffers_at(const tiny_skipless_call *call, void *scratch, tiny_skipless_buffers *b)
+/* The rows of the chunk from token number `at` of a call on. */
+static void tiny_skipless_blocks_buffers_at(const tiny_skipless_call *call, size_t at, void *scratch,
+    tiny_skipless_buffers *b)
 {
     const size_t chunk = call->tokens < TINY_SKIPLESS_CHUNK ? call->tokens : TINY_SKIPLESS_CHUNK;
+    const size_t in_step = TINY_SKIPLESS_D;
     float *rows = (float *) scratch;
 
+    b->in.at = call->in + at * in_step;
+    b->in.step = in_step;
     b->rows.at = rows + chunk * TINY_SKIPLESS_ROWS_AT;
     b->rows.step = TINY_SKIPLESS_D_PITCH;
     b->k.at = rows + chunk * TINY_SKIPLESS_K_AT;
@@ -807,15 +811,6 @@ static void tiny_skipless_blocks_attention_at(const tiny_skipless_call *call, co
     a->sums = b->attention + most * TINY_SKIPLESS_SUMS_AT;
     a->scores = b->attention + most * TINY_SKIPLESS_SCORES_AT;
     a->totals = b->attention + most * TINY_SKIPLESS_TOTALS_AT;
-}
-
-/* The chunk from token number `at` of a call on: its input. */
-static void tiny_skipless_blocks_chunk_at(const tiny_skipless_call *call, size_t at, void *scratch,
-    tiny_skipless_buffers *b)
-{
-    b->in.at = call->in.at + at * call->in.step;
-    b->in.step = call->in.step;
-    (void) scratch;
 }
 
 /* Puts the keys and values of the tokens of `span` into the cache of a layer. */
@@ -854,7 +849,7 @@ static void tiny_skipless_blocks_append(const tiny_skipless_layer *layer, const 
     }
 }
 
-/* Attention of the tokens of `span`, 8 at a time: q and y are rows of 4 heads of 16. */
+/* Attention of the tokens of `span`, at most 8: q and y are rows of 4 heads of 16. */
 static void tiny_skipless_blocks_attend(const tiny_skipless_call *call, const tiny_skipless_layer *layer,
     const tiny_skipless_buffers *b, const tiny_skipless_span *span, const tiny_skipless_cache *cache)
 {
@@ -862,39 +857,32 @@ static void tiny_skipless_blocks_attend(const tiny_skipless_call *call, const ti
     const float *q = b->rows.at + span->token * q_step;
     const size_t y_step = b->mixed.step;
     float *y = b->mixed.at + span->token * y_step;
-    const size_t first = span->first, tokens = span->count;
+    const size_t count = span->count;
     float *keys = cache->keys;
     float *values = cache->values;
     tiny_skipless_attention a;
     tiny_skipless_cache head_cache;
-    tiny_skipless_span some_tokens;
     const float one = tiny_skipless_hidden(1.0f); /* else its loop is a call of memcpy */
 
     tiny_skipless_blocks_attention_at(call, layer, b, &a);
-    some_tokens.tokens = span->tokens;
-    for (size_t token = 0; token < tokens; token += 8) {
-        const size_t count = tokens - token < 8 ? tokens - token : 8;
-        for (size_t head = 0; head < 2; ++head) {
-            for (size_t own = 0; own < count; ++own) {
-                const float *cosine = layer->cosines + (first + token + own) * TINY_SKIPLESS_ROPE_PAIRS;
-                const float *sine = layer->sines + (first + token + own) * TINY_SKIPLESS_ROPE_PAIRS;
-                for (size_t row = 0; row < 2; ++row) {
-                    const float *from = q + (token + own) * q_step + (head * 2 + row) * 16;
-                    float *to = a.queries + (own * 2 + row) * 16;
-                    tiny_skipless_rotate_16(from, cosine, sine, 0.25f, to);
-                }
+    for (size_t head = 0; head < 2; ++head) {
+        for (size_t own = 0; own < count; ++own) {
+            const float *cosine = layer->cosines + (span->first + own) * TINY_SKIPLESS_ROPE_PAIRS;
+            const float *sine = layer->sines + (span->first + own) * TINY_SKIPLESS_ROPE_PAIRS;
+            for (size_t row = 0; row < 2; ++row) {
+                const float *from = q + own * q_step + (head * 2 + row) * 16;
+                float *to = a.queries + (own * 2 + row) * 16;
+                tiny_skipless_rotate_16(from, cosine, sine, 0.25f, to);
             }
+        }
 
-            head_cache.keys = keys + head * TINY_SKIPLESS_KEYS_HEAD;
-            head_cache.values = values + head * TINY_SKIPLESS_VALUES_HEAD;
-            some_tokens.first = first + token;
-            some_tokens.count = count;
-            tiny_skipless_attention_f32__scalar(&head_cache, &some_tokens, &a);
-            for (size_t row = 0; row < count * 2; ++row) {
-                float *out = y + (token + row / 2) * y_step + (head * 2 + row % 2) * 16;
-                for (size_t i = 0; i < 16; ++i)
-                    out[i] = one * a.sums[row * TINY_SKIPLESS_VALUE_PITCH + i];
-            }
+        head_cache.keys = keys + head * TINY_SKIPLESS_KEYS_HEAD;
+        head_cache.values = values + head * TINY_SKIPLESS_VALUES_HEAD;
+        tiny_skipless_attention_f32__scalar(&head_cache, span, &a);
+        for (size_t row = 0; row < count * 2; ++row) {
+            float *out = y + row / 2 * y_step + (head * 2 + row % 2) * 16;
+            for (size_t i = 0; i < 16; ++i)
+                out[i] = one * a.sums[row * TINY_SKIPLESS_VALUE_PITCH + i];
         }
     }
 }
@@ -907,17 +895,18 @@ static void tiny_skipless_blocks_no_span(tiny_skipless_span *span)
 }
 
 /* Goes on to the next span of the chunk of `count` tokens from token `at` of a call on; 0: there is none.
-   A span has tokens of one sequence. */
-static int tiny_skipless_blocks_next_span(const tiny_skipless_call *call, size_t at, size_t count,
+   A span has tokens of one sequence, at most `most`. */
+static int tiny_skipless_blocks_next_span(const tiny_skipless_call *call, size_t at, size_t count, size_t most,
     tiny_skipless_span *span)
 {
     const size_t token = span->token + span->count;
+    const size_t rest = count - token < most ? count - token : most;
 
     if (token == count)
         return 0;
     span->token = token;
     span->first = call->first + at + token;
-    span->count = count - token;
+    span->count = rest;
     span->tokens = span->first + span->count;
     return 1;
 }
@@ -931,24 +920,23 @@ static void tiny_skipless_blocks_block(const tiny_skipless_call *call, size_t la
     tiny_skipless_cache cache;
     tiny_skipless_span span;
 
-    tiny_skipless_blocks_layer_at(call->weights, layer, &own);
-    tiny_skipless_blocks_buffers_at(call, scratch, &b);
-    tiny_skipless_blocks_cache_at(call->cache, layer, &cache);
     for (size_t at = from, next; at < end; at = next) {
         const size_t chunk_end = at - at % TINY_SKIPLESS_CHUNK + TINY_SKIPLESS_CHUNK;
         next = chunk_end < end ? chunk_end : end;
         const size_t count = next - at;
 
-        tiny_skipless_blocks_chunk_at(call, at, scratch, &b);
+        tiny_skipless_blocks_layer_at(call->weights, layer, &own);
+        tiny_skipless_blocks_cache_at(call->cache, layer, &cache);
+        tiny_skipless_blocks_buffers_at(call, at, scratch, &b);
         tiny_skipless_copy_64(b.in.at, b.in.step, b.rows.at, b.rows.step, count);
         /* K: 64 inputs, 32 outputs */
         tiny_skipless_blocks_multiply_k(&own, b.rows.at, b.rows.step, b.k.at, b.k.step, count);
         /* V: 64 inputs, 32 outputs */
         tiny_skipless_blocks_multiply_v(&own, b.rows.at, b.rows.step, b.v.at, b.v.step, count);
-        for (tiny_skipless_blocks_no_span(&span); tiny_skipless_blocks_next_span(call, at, count, &span);) {
+        for (tiny_skipless_blocks_no_span(&span); tiny_skipless_blocks_next_span(call, at, count, count, &span);) {
             tiny_skipless_blocks_append(&own, &b, &span, &cache);
         }
-        for (tiny_skipless_blocks_no_span(&span); tiny_skipless_blocks_next_span(call, at, count, &span);) {
+        for (tiny_skipless_blocks_no_span(&span); tiny_skipless_blocks_next_span(call, at, count, 8, &span);) {
             tiny_skipless_blocks_attend(call, &own, &b, &span, &cache);
         }
         /* G: 64 inputs, 160 outputs */
@@ -958,7 +946,7 @@ static void tiny_skipless_blocks_block(const tiny_skipless_call *call, size_t la
         tiny_skipless_blocks_activate(&b, count);
         /* O: 160 inputs, 64 outputs */
         tiny_skipless_blocks_multiply_o(&own, b.hidden.at, b.hidden.step, b.out.at, b.out.step, count);
-        tiny_skipless_copy_64(b.out.at, b.out.step, call->y.at + at * call->y.step, call->y.step, count);
+        tiny_skipless_copy_64(b.out.at, b.out.step, call->y + at * TINY_SKIPLESS_D, TINY_SKIPLESS_D, count);
     }
 }
 
@@ -970,14 +958,12 @@ void tiny_skipless_blocks__scalar(const tiny_skipless_weights *weights, unsigned
 
     call.weights = weights;
     call.cache = cache;
-    call.in.at = (float *) (uintptr_t) x; /* no step writes to it */
-    call.in.step = TINY_SKIPLESS_D;
-    call.y.at = y;
-    call.y.step = TINY_SKIPLESS_D;
+    call.in = (float *) (uintptr_t) x; /* no step writes to it */
+    call.y = y;
     call.tokens = tokens;
     call.first = first;
     for (size_t layer = 0; layer < 2; ++layer) {
         tiny_skipless_blocks_block(&call, layer, 0, tokens, scratch);
-        call.in.at = y;
+        call.in = y;
     }
 }

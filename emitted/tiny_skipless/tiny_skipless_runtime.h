@@ -175,8 +175,8 @@ typedef struct tiny_skipless_attention {
 typedef struct tiny_skipless_call {
     const tiny_skipless_weights *weights;
     unsigned char *cache;
-    tiny_skipless_rows in; /* of the layer at hand, which are only read */
-    tiny_skipless_rows y;
+    float *in; /* rows of the layer at hand, which are only read */
+    float *y;
     size_t first; /* the position of the first token */
     size_t tokens;
 } tiny_skipless_call;

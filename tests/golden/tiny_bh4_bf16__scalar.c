@@ -114,6 +114,7 @@ static void tiny_unpack_16(const uint32_t *restrict words, size_t k_pairs, float
 static void tiny_block_16x16(const float *restrict x, size_t x_step, const uint32_t *restrict w,
     float *restrict unpacked, float *restrict y, size_t y_step, size_t tiles)
 {
+
     tiny_unpack_16(w, 8, unpacked);
     for (size_t tile = 0; tile < tiles; ++tile) {
         tiny_outputs_4(x + tile * x_step, 16, unpacked, 16, y + tile * y_step);

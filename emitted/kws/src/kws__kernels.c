@@ -91,8 +91,9 @@ static void kws_block_64x96(const int16_t *restrict x, const int16_t *restrict w
 {
     for (size_t output = 0; output < 96; output += 4) {
         int32_t sum[4] = { 0 };
-        for (size_t k = 0; k < 64; k += 8)
+        for (size_t k = 0; k < 64; k += 8) {
             kws_add_dots8(sum, x + k, w + k, 64);
+        }
         w += 256;
         y[output] = kws_scale_by(sum[0], multiplier[output]);
         y[output + 1] = kws_scale_by(sum[1], multiplier[output + 1]);
