@@ -251,13 +251,13 @@ function helpers.lines(texts, isas)
     for i = #rows, 1, -1 do
         if called[rows[i].name] then look(rows[i].text) end
     end
-    -- Adds a list of { text, guard }, neighbours of one guard in one #if; an empty line before each if there is a
-    -- `gap`, otherwise before the first.
-    local function add_guarded(list, gap)
+    -- Adds a list of { text, guard, gap }, neighbours of one guard in one #if; an empty line before the first and those
+    -- with a gap.
+    local function add_guarded(list)
         local guard
         for i, item in ipairs(list) do
             if item.guard ~= guard and guard then lines[#lines + 1] = "#endif" end
-            if i == 1 or gap then lines[#lines + 1] = "" end
+            if i == 1 or item.gap then lines[#lines + 1] = "" end
             if item.guard ~= guard and item.guard then lines[#lines + 1] = "#if " .. item.guard end
             guard = item.guard
             for line in (item.text .. "\n"):gmatch "([^\n]*)\n" do
@@ -266,13 +266,13 @@ function helpers.lines(texts, isas)
         end
         if guard then lines[#lines + 1] = "#endif" end
     end
-    local headers = {} -- { text, guard }
+    local list = {} -- { text, guard }, then the helpers behind them
     for _, row in ipairs(rows) do
         for _, header in ipairs(called[row.name] and row.includes or {}) do
             local known, implied = includes[header], false
             if not known then
                 known = { text = "#include " .. header, guards = {} }
-                headers[#headers + 1], includes[header] = known, known
+                list[#list + 1], includes[header] = known, known
             end
             for _, guard in ipairs(known.guards) do
                 implied = implied or (row.guard or ""):find(guard, 1, true) == 1
@@ -281,18 +281,17 @@ function helpers.lines(texts, isas)
             if not implied then known.guards[#known.guards + 1] = row.guard end
         end
     end
-    for _, header in ipairs(headers) do
+    for _, header in ipairs(list) do
         local guards = header.always and {} or header.guards
         header.guard = guards[2] and "(" .. table.concat(guards, ") || (") .. ")" or guards[1]
     end
-    add_guarded(headers)
-    local printed, texts_of = {}, {} -- one instruction set may have another one's
+    local printed = {} -- one instruction set may have another one's
     for _, row in ipairs(rows) do
         if called[row.name] and not printed[row.name] then
-            printed[row.name], texts_of[#texts_of + 1] = true, row
+            printed[row.name], list[#list + 1] = true, { text = row.text, guard = row.guard, gap = true }
         end
     end
-    add_guarded(texts_of, true)
+    add_guarded(list)
     return lines
 end
 

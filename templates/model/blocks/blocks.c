@@ -122,8 +122,15 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const floa
     call.tokens = tokens;
     call.offsets = offsets; //$ if shape.sequences
     call.first = first; //$ if not shape.sequences
-//$ -- The phases of a layer, of the tokens from number `from` of a call up to `to`, `count` of them.
-//$ local function run_phases(from, to, count)
+//$ -- How many threads share `count` tokens.
+//$ local function find_ranges(count)
+//$ local few = v.part.few and count .. " <= " .. v.part.threshold .. " ? " .. v.part.few .. " : " or ""
+        const size_t part = $(few)$(v.part.many); /* tokens that are worth a thread */
+        const size_t ranges = $(threads.ranges)($(count), $(macro("CHUNK")), part);
+//$ end
+//$ -- The phases of a layer, of the tokens from number `from` of a call up to `to`, `count` of them; `alone`: nothing has found how many
+//$ -- threads share them.
+//$ local function run_phases(from, to, count, alone)
 //$ local at = from == "0" and "" or from .. " + "
 //$ local function call_of(phase, first, last, memory)
 //$     return helper .. "_" .. phase.word .. "(" .. listed("&call", layers and "layer" or "0", first, last, memory) .. ");"
@@ -132,6 +139,7 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const floa
 #ifdef $(names.macro("OPENMP"))
 //$     local memory = "(unsigned char *) scratch + range * " .. names.macro("THREAD_SCRATCH_BYTES")
 //$     local function range_at(n) return at .. threads.range .. "(" .. listed(count, macro("CHUNK"), "part", n, "ranges") .. ")" end
+//$     if alone then find_ranges(count) end
 //$     for n, phase in ipairs(v.phases) do
 #pragma omp parallel for num_threads((int) ranges) schedule(static, 1) //$ if not phase.alone
             for (size_t range = 0; range < ranges; ++range)
@@ -145,9 +153,7 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const floa
 //$ local function ranges(count)
 //$ if threads then
 #ifdef $(names.macro("OPENMP"))
-//$ local few = v.part.few and count .. " <= " .. v.part.threshold .. " ? " .. v.part.few .. " : " or ""
-        const size_t part = $(few)$(v.part.many); /* tokens that are worth a thread */
-        const size_t ranges = $(threads.ranges)($(count), $(macro("CHUNK")), part);
+//$ find_ranges(count)
 #endif
 //$ end
 //$ end
@@ -176,17 +182,16 @@ void $(symbol)(const $(names.weights) *weights, unsigned char *cache, const floa
 //$ open_layers()
         for (size_t at = 0; at < tokens; at += $(macro("CHUNK"))) {
             const size_t count = tokens - at < $(macro("CHUNK")) ? tokens - at : $(macro("CHUNK"));
-//$ ranges("count")
-//$ run_phases("at", "at + count", "count")
+//$ run_phases("at", "at + count", "count", true)
         }
 //$ if layers then
         call.in = y;
     }
 //$ end
 //$ else
-//$ ranges("tokens")
+//$ if layers then ranges("tokens") end
 //$ open_layers()
-//$ run_phases("0", "tokens", "tokens")
+//$ run_phases("0", "tokens", "tokens", not layers)
 //$ if layers then
         call.in = y;
     }

@@ -73,11 +73,12 @@ void $(symbol)(const $(matrix) *map, const $(rounded and "uint32_t" or "float") 
 //$ end
 
 //$ -- All tokens of a strip before the next strip: its weights stay in the caches.
+    if (tokens > 1)
 //$ if not rounded then
-    for (size_t k = 0; tokens > 1 && k < inputs; k += $(product.depth)) {
+    for (size_t k = 0; k < inputs; k += $(product.depth)) {
         const size_t depth = inputs - k < $(product.depth) ? inputs - k : $(product.depth);
 //$ end
-    for (size_t output = 0; $(rounded and "tokens > 1 && " or "")output < panels * $(panel); output += $(product.strip)) {
+    for (size_t output = 0; output < panels * $(panel); output += $(product.strip)) {
 //$ local along, at = not rounded and (groups and times("k / " .. groups.inputs, groups.words) or "k * " .. panel), "output % " .. panel
         const $(storage) *strip = $(sum("w + output / " .. panel .. " * of_panel", along or 0, groups and 0 or at));
         const uintptr_t next = $(product.next.at("(uintptr_t) strip", "output", rounded and length or "depth")); //$ if product.next
