@@ -144,17 +144,23 @@ function test.attention_by_tables_has_no_warning_and_imports_nothing()
     refuse(failures)
 end
 
--- What few drawn models have: gates whose products come from a function of their own, and no product at all.
+-- What few drawn models have: gates whose products come from a function of their own, no product at all, and a window
+-- beside a single table.
 function test.rare_models_have_no_warning()
     local directory = process.temporary_directory()
     local path = directory .. "/rare.lua"
-    local form = "return { name = 'rare', d = 64, heads = 1, layers = 1, vocab = 9, attention = { context = 40 }, %s }"
+    local form = "return { name = 'rare', d = 64, heads = 1, layers = 1, vocab = 9, attention = { %s }, %s }"
+    local lsh = "kind = 'lsh', tables = 1, tau = 3, window = 4, context = 40, causal = false"
+    local mlp = "ffn = { kind = 'mlp', f = 64, activation = 'relu' }"
+    local glu = "ffn = { kind = 'glu', f = 64, activation = 'silu' }"
+    local lookup = "parallel = true, ffn = { kind = 'lookup', h = 2, tau = 4, qkv = true }"
     for _, case in ipairs {
-        { "amx_int8", { type = "i8", activations = "i8" }, "ffn = { kind = 'glu', f = 64, activation = 'silu' }" },
-        { "avx2", { type = "u4" }, "parallel = true, ffn = { kind = 'lookup', h = 2, tau = 4, qkv = true }" },
+        { "amx_int8", { type = "i8", activations = "i8" }, "context = 40", glu },
+        { "avx2", {}, lsh, mlp },
+        { "avx2", { type = "u4" }, "context = 40", lookup },
     } do
-        local set, types, ffn = table.unpack(case)
-        assert(host.write_file(path, form:format(ffn)))
+        local set, types, attention, ffn = table.unpack(case)
+        assert(host.write_file(path, form:format(attention, ffn)))
         refuse(wrong(model_plan.build(model.load(path), isa.select(set), types), directory, "gcc", "-O1", "-std=c99"))
     end
 end

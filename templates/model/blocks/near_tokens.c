@@ -4,7 +4,7 @@
 //$ local pitch, code_pitch = names.constant("VALUE_PITCH"), not causal and names.constant("CODE_PITCH")
 //$ local code_chance = once("templates/math/code_chance.c", { tau = hash.tau }) .. "_code_chance_" .. hash.tau
 
-//$ local codes = "q_code: of table t at t * code_step; code: [" .. tables .. "][" .. (code_pitch or "") .. "]."
+//$ local codes = "q_code: of table t at " .. (tables > 1 and "t * code_step" or 0) .. "; code: [" .. tables .. "][" .. (code_pitch or "") .. "]."
 //$ local less = ", less what tables add of them. " .. codes
 /* y = y + the values of `count` tokens that lie beside each other, by the cosines of q and their keys: each as often as
    $(plural(tables, "table")) would add it on average$(causal and "." or less) */
@@ -14,7 +14,7 @@ static void $(helper)_near(const float *restrict q, const float *restrict key, s
 {
 //$ else
 static void $(helper)_near(const float *restrict q, const float *restrict key, const float *restrict value, size_t count,
-    const uint16_t *restrict q_code, size_t code_step, const uint16_t *restrict code, float *restrict y)
+    const uint16_t *restrict q_code, $(tables > 1 and "size_t code_step, " or "")const uint16_t *restrict code, float *restrict y)
 {
     const size_t key_step = $(width), value_step = $(pitch);
 //$ end

@@ -17,6 +17,6 @@ static void $(helper)_add_windows(const $(names.type("cache")) *kept, const $(na
 
         for (size_t head = 0; head < $(group); ++head)
             $(helper)_near(q + token * q_step + head * $(width), keys + low * $(width), values + low * $(pitch), high - low,
-                q_code + head * $(hash.tables) * tokens + token, tokens, codes + low, y + token * y_step + head * $(width));
+                q_code + head * $(hash.tables) * tokens + token, $(hash.tables > 1 and "tokens, " or "")codes + low, y + token * y_step + head * $(width));
     }
 }
