@@ -232,6 +232,15 @@ function test.training_gathers_many_sequences_at_once()
     program.works { "check", folder }
 end
 
+-- Blocks share tokens among threads, not the LookupFFNs in them, whose function that would do it does not exist.
+function test.layers_of_blocks_share_nothing_among_threads()
+    local folder = program.folder()
+    program.works { "emit", model "roberta_small_whole", "--isa", "avx2", "-o", folder }
+    local text = assert(host.read(folder .. "/roberta_small_whole__avx2.c"))
+    check.equal(text:find "ROBERTA_SMALL_WHOLE_OPENMP" ~= nil, true)
+    check.equal(text:find "lookup_split%(", nil)
+end
+
 add("gpt_nano_sort_training", { "emit", model "gpt_nano_sort", "--training" })
 
 -- Small and odd shapes, in which loops end before they begin.

@@ -55,7 +55,7 @@ void $(symbol)(const $(names.weights) *weights, const float *x, float *y, size_t
 {
 //$ if few then
     if (tokens <= $(few.up_to))
-//$     if few.split then
+//$     if few.split and openmp then
 #ifdef $(names.macro("OPENMP"))
 //$         split(few)
 #else
