@@ -211,24 +211,26 @@ void tiny_skipless_product_f32__avx2(const tiny_skipless_matrix_f32 *map, const 
     const __m256 zero = _mm256_set1_ps(tiny_skipless_hidden(0.0f)); /* else its loop is a call of memset */
     size_t token = 0;
 
-    for (size_t k = 0; tokens > 1 && k < inputs; k += 1024) {
-        const size_t depth = inputs - k < 1024 ? inputs - k : 1024;
-        for (size_t output = 0; output < panels * 32; output += 16) {
-            const float *strip = w + output / 32 * of_panel + k * 32 + output % 32;
-            token = 0;
-            for (; token + 5 < tokens; token += 6) {
-                tiny_skipless_product_of_6(x + token * x_step + k, x_step, strip, y + token * y_step + output, y_step,
-                    depth, k == 0);
-            }
-            for (; token + 1 < tokens; token += 2) {
-                tiny_skipless_product_of_2(x + token * x_step + k, x_step, strip, y + token * y_step + output, y_step,
-                    depth, k == 0);
-            }
-            for (; token < tokens; ++token) {
-                tiny_skipless_product_of_1(x + token * x_step + k, strip, y + token * y_step + output, depth, k == 0);
+    if (tokens > 1)
+        for (size_t k = 0; k < inputs; k += 1024) {
+            const size_t depth = inputs - k < 1024 ? inputs - k : 1024;
+            for (size_t output = 0; output < panels * 32; output += 16) {
+                const float *strip = w + output / 32 * of_panel + k * 32 + output % 32;
+                token = 0;
+                for (; token + 5 < tokens; token += 6) {
+                    tiny_skipless_product_of_6(x + token * x_step + k, x_step, strip, y + token * y_step + output,
+                        y_step, depth, k == 0);
+                }
+                for (; token + 1 < tokens; token += 2) {
+                    tiny_skipless_product_of_2(x + token * x_step + k, x_step, strip, y + token * y_step + output,
+                        y_step, depth, k == 0);
+                }
+                for (; token < tokens; ++token) {
+                    tiny_skipless_product_of_1(x + token * x_step + k, strip, y + token * y_step + output, depth,
+                        k == 0);
+                }
             }
         }
-    }
     for (; token < tokens; ++token) {
         const size_t each = panels / 2;
         for (size_t panel = 0; panel < each; ++panel)
