@@ -101,7 +101,7 @@ local function finish_one(p, path, text)
 end
 
 -- A kernel's text, and where it is from.
-local function from(kernel) return "\n/* From " .. kernel.template .. ". */\n" .. kernel.text end
+local function from(kernel) return "\n/* From " .. kernel.template .. ". */\n\n" .. kernel.text:gsub("^\n+", "") end
 
 -- The kernels of variant `v` as one file: what they include, the header `more` too if there is one, then the texts
 -- `kernels`; `condition`: that of the preprocessor for CPUs that they are for, false: none.

@@ -16,6 +16,9 @@
 --   //$ takes prologue
 -- It then sees these names only; one that the caller does not give, or that the template never mentions, is an error.
 -- `//$ takes` alone: nothing.
+--
+-- In the C text $name is the helper <model>_name and $NAME the macro <MODEL>_NAME; those that are used are printed into
+-- <model>_runtime.h (gen/isa/helpers.lua), as $hidden(1.0f): a number that compilers do not know.
 
 local printers = require "gen.print.printers"
 
@@ -31,23 +34,24 @@ end
 
 -- What every template may use: the model's own names and numbers, and helpers that make text. Nobody declares them.
 template.common = {
-    model = true,
-    names = true,
-    api = true,
-    shape = true,
-    sum = true,
-    times = true,
-    advance = true,
-    plural = true,
-    include = true,
-    lines = true,
-    loop = true,
-    once = true,
+    model = true, -- the prefix of all names
+    names = true, -- of types, constants, macros and functions (gen/schema/names.lua)
+    api = true, -- what the public header says of functions
+    shape = true, -- the plan's sizes
+    sum = true, -- sum(a, b …): a + b, without zeros
+    times = true, -- times(a, b): a * b, without ones
+    advance = true, -- advance(variable, step): ++variable or variable += step
+    plural = true, -- plural(2, "row"): "2 rows"
+    include = true, -- include(path, { name = value }): the text of another template
+    lines = true, -- lines(list): prints each
+    -- gen/print/printers.lua:
+    loop = true, -- loop(variable, from, to, step, body): a for loop, or its only turn
+    once = true, -- once(path, given): a file's own function, printed where it is first used; its prefix
     first_lane = true,
-    block = true,
-    over_row = true,
-    across = true,
-    listed = true,
+    block = true, -- block(body): in braces if there are several statements
+    over_row = true, -- over_row(count, body): over a row by vectors, the last one part of one
+    across = true, -- across "add": a function from a vector to the sum of its lanes
+    listed = true, -- listed(a, b …): as arguments, without those that are false
 }
 
 local safe = { ipairs = ipairs, error = error, assert = assert, tostring = text_of, type = type }

@@ -24,10 +24,14 @@ static inline float $(helper)_element(const $(type.storage) *w, size_t output, s
 static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids,
     $(embedding.positions and "size_t position, " or "")size_t tokens, float *x)
 {
-//$ if not scaled then
-    const float factor = $hidden($(float(embedding.scale))); /* else its loop is a call of memcpy */
+//$ local copies = not (embedding.positions or embedding.token_type) -- nothing is added
+//$ if not scaled and (copies or embedding.scale ~= 1) then
+    const float factor = $hidden($(float(embedding.scale))); /* else its loop is a call of memcpy */ //$ if copies
+    const float factor = $(float(embedding.scale)); //$ if not copies
 
 //$ end
+//$ local times_factor = scaled or copies or embedding.scale ~= 1
+//$ local function scaled_by(value) return times_factor and isa.mul(value, isa.broadcast("factor")) or value end
     for (size_t token = 0; token < tokens; ++token, x += $(embedding.width)) {
         const size_t id = (size_t) ids[token];
 //$ if scaled then
@@ -53,7 +57,7 @@ static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids,
 //$ end
 
         for (size_t i = 0; i < $(embedding.width); ++i)
-//$ local text = "factor * " .. (groups and helper .. "_element(row, id % " .. panel .. ", i)" or element("row", at))
+//$ local text = (times_factor and "factor * " or "") .. (groups and helper .. "_element(row, id % " .. panel .. ", i)" or element("row", at))
 //$ for _, base in ipairs(added) do text = text .. " + " .. base .. "[i]" end
             x[i] = $(text);
 //$ else
@@ -64,11 +68,11 @@ static void $(helper)_embed(const $(names.weights) *weights, const int32_t *ids,
 //$     return value
 //$ end
 //$ loop("i", 0, whole_vectors, lanes, function(at)
-            const $(isa.vector) values = $(isa.mul(load_weights("row", at), isa.broadcast("factor")));
+            const $(isa.vector) values = $(scaled_by(load_weights("row", at)));
             $(isa.store_unaligned("x", at, sum_of("values", function(base) return isa.load_unaligned(base, at) end)));
 //$ end, { block = rest > 0 })
 //$ if rest > 0 then
-        const $(isa.vector) values = $(isa.mul(load_some_weights("row", whole_vectors, rest), isa.broadcast("factor")));
+        const $(isa.vector) values = $(scaled_by(load_some_weights("row", whole_vectors, rest)));
 //$ local function load_rest(base) return isa.load_partial(base, whole_vectors, rest) end
         $(isa.store_partial("x", whole_vectors, rest, sum_of("values", load_rest)));
 //$ end

@@ -34,23 +34,25 @@ local function work_of_integers(shape, stage)
     if many and not rows_first then
         pitch, blocks = stage.projection.max_lines, word.offset and stage.projection.max_folds or 2
     end
-    local units_of = rows_first and "block" or "fold"
+    -- What comments say of an axis: of a tile's tokens, of blocks or folds, if there are several.
+    local tile = many and "[" .. stage.tile .. "]" or ""
+    local parts = blocks > 1 and "[" .. blocks .. (many and not rows_first and " folds]" or " blocks]") or ""
     local list = {
         {
             name = "integers",
             storage = word.storage,
             pitch = pitch,
             bytes = tokens * pitch * 4,
-            text = (many and "[tiles][" or "[tokens][") .. pitch .. "]" .. (many and "[tile]" or "") .. " words",
+            text = (many and "[tiles][" or "[tokens][") .. pitch .. "]" .. tile .. " words",
         },
         {
             name = "units",
             storage = "float",
             blocks = blocks,
             bytes = tokens * blocks * (many and 8 or 4),
-            text = not many and "[tokens]" .. (word.offset and "[" .. figures.plural(blocks, "block") .. "]" or "")
-                or word.offset and "[tiles][" .. figures.plural(blocks, units_of) .. "][unit, inverse][tile]"
-                or "[tiles][x, outputs of a stage][unit, inverse][tile]",
+            text = not many and "[tokens]" .. (word.offset and parts or "")
+                or word.offset and "[tiles]" .. parts .. "[unit, inverse]" .. tile
+                or "[tiles][x, outputs of a stage][unit, inverse]" .. tile,
         },
     }
     if word.offset then
@@ -58,8 +60,7 @@ local function work_of_integers(shape, stage)
             name = "starts",
             storage = word.storage,
             bytes = tokens * blocks * 4,
-            text = many and "[tiles][" .. figures.plural(blocks, units_of) .. "][tile]"
-                or "[tokens][" .. figures.plural(blocks, "block") .. "]",
+            text = (many and "[tiles]" or "[tokens]") .. parts .. tile,
         }
     end
     local tiled = many and shape.kind == "dense" and dense.by_tiles(shape, stage.isa)

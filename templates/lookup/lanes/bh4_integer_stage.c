@@ -2,8 +2,8 @@
 //$ -- A stage of BH4 for tokens in the lanes, in integers: rounds the inputs of a block of all tiles, then multiplies it.
 $(include("templates/lookup/lanes/find_units.c")) //$ if measures and stage.number > 1 and not stage.measured
 //$ local units_at = measures and stage.units_at or 0
-    factors.units = $(sum("units", units_at));
-    factors.starts = starts; //$ if integers.starts
+    factors.units = $(sum("units", units_at)); //$ if stage.number == 1 or measures
+    factors.starts = starts; //$ if integers.starts and stage.number == 1
 //$ for _, p in ipairs(stage.products) do
     for (size_t block = 0; block < $(p.count); ++block) {
 //$ local x = sum(stage.source, of_tile(p.x_at)) .. " + block * " .. of_tile(p.x_block)

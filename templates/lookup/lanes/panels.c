@@ -16,8 +16,8 @@
 /* One block of all tiles, y = W x: $(plural(of.outputs, "output")) of $(inputs). `y_step` is floats from tile to tile.
    x        [tiles][$(integers.pitch)] words, from those of the inputs on
 //$     if starts then
-//$         local folds = plural(integers.blocks, "fold")
-   factors  units [tiles][$(folds)][unit, inverse][$(tile)], starts [tiles][$(folds)][$(tile)] */
+//$         local folds = integers.blocks > 1 and "[" .. integers.blocks .. " folds]" or ""
+   factors  units [tiles]$(folds)[unit, inverse][$(tile)], starts [tiles]$(folds)[$(tile)] */
 //$     else
    factors  units [tiles][x, outputs of a stage][unit, inverse][$(tile)], from those of the inputs on */
 //$     end

@@ -1,9 +1,9 @@
 //$ takes isa, lanes, helper, projection, rounded_rows, rounded_alone, integers, dot_inputs, store_inputs, round_runs, together_counts
 //$ local word, starts = projection.word, integers.starts
-//$ local sum_of_lanes = (starts or not isa.max_magnitude) and across("add")
-//$ local largest_lane = across(isa.max_magnitude and "magnitude" or "max")
-//$ local levels, per_word = word.levels, word.rows
-//$ for _, rows in ipairs(rounded_alone or rounded_rows) do
+//$ local levels, per_word, alone = word.levels, word.rows, rounded_alone or rounded_rows
+//$ local sum_of_lanes = #alone > 0 and (starts or not isa.max_magnitude) and across("add")
+//$ local largest_lane = #alone > 0 and across(isa.max_magnitude and "magnitude" or "max")
+//$ for _, rows in ipairs(alone) do
 //$ local vectors = per_word * lanes -- floats of a vector of words
 //$ local whole, rest = rows - rows % vectors, rows % vectors
 //$ -- What is left of `n` floats from `at` on, a vector of them.

@@ -1,5 +1,7 @@
 //$ takes helper, gather, sums_of_integers
 //$ -- The struct that functions of a gather take: what does not change from one group of tables to the next, but at its ends.
+//$ local adds_to_y = false
+//$ for _, call in ipairs(sums_of_integers and gather.calls or {}) do adds_to_y = adds_to_y or call.base == "y" end
 
 /* A tile of columns of every token: what sums begin with, and where they go. Steps are from token to token. */
 typedef struct {
@@ -8,7 +10,7 @@ typedef struct {
     size_t from_step;
     int32_t *to; /* where sums wait, may be `from` */ //$ if gather.integers.waits
     const float *units; /* of the tokens' scores */
-    const float *base; /* what to add to the sums: y itself, or one row for all tokens */
+    const float *base; /* what to add to the sums: $(adds_to_y and "y itself, or " or "")one row for all tokens */
     size_t base_step;
     float *y;
 //$ else

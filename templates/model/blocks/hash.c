@@ -15,7 +15,7 @@ static void $(helper)_hash(const float *restrict signs, const float *restrict x,
 {
 //$ if lanes > 1 then
     float *head = z + $(wide);
-    const unsigned same = (unsigned) $hidden(0.0f); /* else a loop is a call of memcpy */
+    const unsigned same = (unsigned) $hidden_integer(0); /* else a loop is a call of memcpy */
 //$ else
     const float *head = x;
 //$ end
@@ -83,7 +83,7 @@ static void $(helper)_hash(const float *restrict signs, const float *restrict x,
 //$ end, { block = true })
 //$ end, { block = true })
 //$ end
-        for (size_t table = $(times(round, hash.per_round)), n = 0; table < $(hash.tables) && n < $(hash.per_round); ++table, ++n) {
+        for (size_t table = $(times(round, hash.per_round)), n = 0; $(hash.tables % hash.per_round > 0 and "table < " .. hash.tables .. " && " or "")n < $(hash.per_round); ++table, ++n) {
             const float *bit = z + n * $(hash.tau * lanes);
             $(isa.index) bits = $(isa.index_zero());
 

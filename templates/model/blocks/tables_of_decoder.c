@@ -18,8 +18,7 @@ static void $(helper)_add_tables(const $(names.type("cache")) *kept, const $(nam
     const size_t v_step = a->v.step, y_step = a->y.step, tokens = span->count;
     const size_t first = span->first; //$ if window > 0 or not sparse
     const size_t oldest = first % $(window); //$ if window > 0
-    const float zero = $hidden(0.0f); /* else loops are calls of memset */
-    const int16_t none = (int16_t) zero; //$ if short
+    const $(shape.cache.row.storage) zero = $(short and "(int16_t) $hidden_integer(0)" or "$hidden(0.0f)"); /* else loops are calls of memset */
 
     for (size_t table = 0; table < $(hash.tables); table += $(hash.together)) {
         $(shape.cache.row.storage) *rows = tables$(training and "" or " + table * (" .. table_step .. ")");
@@ -29,8 +28,9 @@ static void $(helper)_add_tables(const $(names.type("cache")) *kept, const $(nam
 $(include("templates/model/blocks/table_clear.c", { count = "tokens", codes = "k_code + table * tokens + token" .. step }))
 $(include("templates/model/blocks/table_clear.c", { count = "tokens", codes = "q_code + table * tokens + token" .. step }))
 //$ else
-        for (size_t i = 0; first == 0 && i < $(hash.together * hash.rows) * $(names.constant("VALUE_PITCH")); ++i)
-            rows[i] = $(short and "none" or "zero");
+        if (first == 0)
+            for (size_t i = 0; i < $(hash.together * hash.rows) * $(names.constant("VALUE_PITCH")); ++i)
+                rows[i] = zero;
 //$ end
         for (size_t token = 0; token < tokens; ++token) {
 //$ if window > 0 then

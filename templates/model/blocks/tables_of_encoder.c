@@ -12,11 +12,8 @@ static void $(helper)_add_tables(const $(names.type("cache")) *kept, const $(nam
     $(shape.cache.row.storage) *rows = $(short and "(int16_t *) (void *) a->table" or "a->table");
     float *y = a->y.at;
     const size_t y_step = a->y.step, tokens = span->count, end = span->tokens;
-    const float zero = $hidden(0.0f); /* else loops are calls of memset */
-//$ if short then
-    const int16_t none = (int16_t) zero;
-    const float peak = $(helper)_peak(values, $(pitch), end);
-//$ end
+    const $(shape.cache.row.storage) zero = $(short and "(int16_t) $hidden_integer(0)" or "$hidden(0.0f)"); /* else loops are calls of memset */
+    const float peak = $(helper)_peak(values, $(pitch), end); //$ if short
 
     for (size_t table = 0; table < $(hash.tables); table += $(hash.together)) {
 //$ if training and training.sparse then
@@ -25,7 +22,7 @@ $(include("templates/model/blocks/table_clear.c", { count = "tokens", codes = "q
 //$ else
         float unit = 0.0f; //$ if short
         for (size_t i = 0; i < $(hash.together * hash.rows) * $(pitch); ++i)
-            rows[i] = $(short and "none" or "zero");
+            rows[i] = zero;
         unit = $(helper)_unit(peak, unit, rows); //$ if short
 //$ end
         for (size_t position = 0; position < end; ++position) {

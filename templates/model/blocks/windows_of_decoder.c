@@ -13,14 +13,22 @@ static void $(helper)_add_windows(const $(names.type("cache")) *kept, const $(na
 
     for (size_t token = 0; token < tokens; ++token) {
         const size_t seen = first + token + 1, count = seen < $(window) ? seen : $(window);
-        const size_t is_first = token + 1 < $(window), row = oldest + token + $(window);
-        const size_t key_step = is_first ? $(width) : k_step, value_step = is_first ? $(pitch) : v_step;
-        const float *key = is_first ? keys + (row + 1 - count) * $(width) : k + (token + 1 - count) * k_step;
-        const float *value = is_first ? values + (row + 1 - count) * $(pitch) : v + (token + 1 - count) * v_step;
+        const size_t row = oldest + token + $(window);
+        const float *key, *value;
+        size_t key_step, value_step;
 
-        if (is_first) {
+        if (token + 1 < $(window)) { /* the window reaches before these tokens */
             $(copy)(k + token * k_step, 0, keys + row * $(width), 0, 1);
             $(copy)(v + token * v_step, 0, values + row * $(pitch), 0, 1);
+            key = keys + (row + 1 - count) * $(width);
+            value = values + (row + 1 - count) * $(pitch);
+            key_step = $(width);
+            value_step = $(pitch);
+        } else {
+            key = k + (token + 1 - count) * k_step;
+            value = v + (token + 1 - count) * v_step;
+            key_step = k_step;
+            value_step = v_step;
         }
         for (size_t head = 0; head < $(group); ++head)
             $(helper)_near(q + token * q_step + head * $(width), key, key_step, value, value_step, count,

@@ -235,7 +235,6 @@ static void $(a.helper)_shape_back(const $(helper)_scores *block, float *alpha, 
             *alpha += slope[row];
     }
 }
-
 //$ end
 
 /* Chooses the queries from `first` on. */

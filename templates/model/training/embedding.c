@@ -13,14 +13,15 @@ static void $(helper)_embed(const $(helper)_run *r, const $(names.rows) *to)
 {
     const $(helper) *t = r->t;
     float *y = to->at;
-    const float factor = $hidden($(float(e.scale))); /* else its loop is a call of memcpy */
+    const float factor = $hidden($(float(e.scale))); /* else its loop is a call of memcpy */ //$ if #added == 0
+    const float factor = $(float(e.scale)); //$ if #added > 0 and e.scale ~= 1
 
     for (size_t token = r->first; token < r->first + r->count; ++token, y += to->step) {
         const float *row = $(row_of("t->parameters", e.word, "(size_t) r->ids[token]"));
         const size_t position = token % r->length; //$ if e.positions or e.sinusoids
 
         for (size_t i = 0; i < $(e.width); ++i)
-            y[i] = $(sum("factor * row[i]", added[1] or 0, added[2] or 0));
+            y[i] = $(sum((#added == 0 or e.scale ~= 1) and "factor * row[i]" or "row[i]", added[1] or 0, added[2] or 0));
     }
 }
 

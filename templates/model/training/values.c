@@ -17,8 +17,10 @@ typedef struct $(type) {
 /* Those from token number `first` on. */
 static void $(type)_at(const $(helper)_run *r, size_t first, $(type) *$(struct.variable))
 {
-    float *at = $(begins[struct.kind]); //$ if struct.in_memory
+//$ if struct.in_memory then
+    float *at = $(begins[struct.kind]);
 
+//$ end
 //$ for _, field in ipairs(struct.fields) do
 //$ local own = struct.variable .. "->" .. field.name
 //$ if field.of then
