@@ -8,12 +8,13 @@
 $(include("templates/lookup/shared/factors.c")) //$ if integers
 //$ for _, block in ipairs(blocks) do
 //$ local name, folds = helper .. "_" .. block.name, block.folds > 1
+//$ local owner = not starts and "token" or folds and "fold" or "block" -- whose unit it is
 //$ for _, together in ipairs(token_counts) do
 
 /* One block for $(together > 1 and together .. " tokens" or "a token"), y = W x: $(plural(block.outputs, "output")) of
    $(folds and block.folds .. " times " or "")$(plural(block.rows, "input")), outputs in the
    lanes.$(together > 1 and " Steps are " .. several .. " from token to token." or "")$(text)
-   x       $(together > 1 and "rows of " or "")words of integers, in units of the $(starts and (folds and "fold's" or "block's") or "token's") unit //$ if integers
+   x       $(together > 1 and "rows of " or "")words of integers, in units of the $(owner)'s unit //$ if integers
    w$(integers and "     " or "")  $(weights_text(block))
    starts  what the sums begin with, beside the units: weights are $(word.offset) too large //$ if starts
    scales  of the outputs' weights$(folds and ", " .. block.fold_gap .. " from those of one fold to the next" or "") //$ if integers

@@ -134,6 +134,7 @@ function print_run.of_tables(shape, training)
     return {
         training = training,
         chance = {
+            count = lsh.tables,
             tables = literal.float(lsh.tables),
             inverse_width = literal.float(1 / shape.width),
             eps_text = string.format("%.9g", lsh.eps),
