@@ -78,18 +78,18 @@ void roberta_small_load_f32__avx2_t16(const float *restrict x, size_t tokens, fl
 
     __m256 sum0 = _mm256_setzero_ps();
     __m256 sum1 = _mm256_setzero_ps();
-    for (size_t i = 0; i < 8192; i += 16) {
+    for (size_t i = 0; i < 512 * 16; i += 16) {
         sum0 = _mm256_add_ps(sum0, _mm256_load_ps(loaded + i));
         sum1 = _mm256_add_ps(sum1, _mm256_load_ps(loaded + i + 8));
     }
-    const __m256 mean0 = _mm256_mul_ps(sum0, _mm256_set1_ps(0.001953125f));
-    const __m256 mean1 = _mm256_mul_ps(sum1, _mm256_set1_ps(0.001953125f));
+    const __m256 mean0 = _mm256_mul_ps(sum0, _mm256_set1_ps(1.0f / 512.0f));
+    const __m256 mean1 = _mm256_mul_ps(sum1, _mm256_set1_ps(1.0f / 512.0f));
 
     __m256 square0 = _mm256_setzero_ps();
     __m256 rest0 = _mm256_setzero_ps(); /* what rounding left out of the mean */
     __m256 square1 = _mm256_setzero_ps();
     __m256 rest1 = _mm256_setzero_ps(); /* what rounding left out of the mean */
-    for (size_t i = 0; i < 8192; i += 16) {
+    for (size_t i = 0; i < 512 * 16; i += 16) {
         const __m256 centred0 = _mm256_sub_ps(_mm256_load_ps(loaded + i), mean0);
         square0 = _mm256_fmadd_ps(centred0, centred0, square0);
         rest0 = _mm256_add_ps(rest0, centred0);
@@ -97,16 +97,16 @@ void roberta_small_load_f32__avx2_t16(const float *restrict x, size_t tokens, fl
         square1 = _mm256_fmadd_ps(centred1, centred1, square1);
         rest1 = _mm256_add_ps(rest1, centred1);
     }
-    const __m256 shift0 = _mm256_mul_ps(rest0, _mm256_set1_ps(0.001953125f));
-    const __m256 variance0 = _mm256_mul_ps(square0, _mm256_set1_ps(0.001953125f));
+    const __m256 shift0 = _mm256_mul_ps(rest0, _mm256_set1_ps(1.0f / 512.0f));
+    const __m256 variance0 = _mm256_mul_ps(square0, _mm256_set1_ps(1.0f / 512.0f));
     const __m256 padded0 = _mm256_add_ps(variance0, _mm256_set1_ps(1e-05f));
     const __m256 gain0 = _mm256_div_ps(_mm256_sqrt_ps(padded0), padded0);
-    const __m256 shift1 = _mm256_mul_ps(rest1, _mm256_set1_ps(0.001953125f));
-    const __m256 variance1 = _mm256_mul_ps(square1, _mm256_set1_ps(0.001953125f));
+    const __m256 shift1 = _mm256_mul_ps(rest1, _mm256_set1_ps(1.0f / 512.0f));
+    const __m256 variance1 = _mm256_mul_ps(square1, _mm256_set1_ps(1.0f / 512.0f));
     const __m256 padded1 = _mm256_add_ps(variance1, _mm256_set1_ps(1e-05f));
     const __m256 gain1 = _mm256_div_ps(_mm256_sqrt_ps(padded1), padded1);
 
-    for (size_t i = 0; i < 8192; i += 16) {
+    for (size_t i = 0; i < 512 * 16; i += 16) {
         const __m256 centred0 = _mm256_sub_ps(_mm256_load_ps(loaded + i), mean0);
         const __m256 exact0 = _mm256_sub_ps(centred0, shift0);
         _mm256_store_ps(loaded + i, _mm256_mul_ps(exact0, gain0));
@@ -537,8 +537,8 @@ static inline const float *roberta_small_pack_64(const float *table, size_t tabl
    table    [tables][256][row_step], from the first of the columns on
    code     [tiles][128][16], from the first of the tables on; score likewise
    columns  where `from` and y of `tokens` tokens are; steps are floats */
-static inline void roberta_small_columns_64(const float *table, size_t row_step, size_t tables, const uint16_t *code,
-    const float *score, const roberta_small_columns *columns, size_t tokens)
+static inline void roberta_small_columns_64_at_pitch(const float *table, size_t row_step, size_t tables,
+    const uint16_t *code, const float *score, const roberta_small_columns *columns, size_t tokens)
 {
     const float *from = columns->from;
     const size_t from_step = columns->from_step;
@@ -615,6 +615,17 @@ static inline void roberta_small_columns_64(const float *table, size_t row_step,
     }
 }
 
+/* The same for tables of the blob, whose rows are copied to `slice` first if the tokens make up for it. */
+static void roberta_small_columns_64(const float *table, float *slice, size_t tables, const uint16_t *code,
+    const float *score, const roberta_small_columns *columns, size_t tokens)
+{
+    if (tokens < 32)
+        roberta_small_columns_64_at_pitch(table, ROBERTA_SMALL_ROW_PITCH, tables, code, score, columns, tokens);
+    else
+        roberta_small_columns_64_at_pitch(roberta_small_pack_64(table, tables, slice), 64, tables, code, score, columns,
+            tokens);
+}
+
 /* Gather: y = bias + sum over the 128 tables of score times row (LookupFFN, section "Put it together").
    Tables are taken 4 at a time, for all tokens: tokens share the rows that are in cache.
    weights  bound weights
@@ -633,9 +644,6 @@ void roberta_small_gather_columns_f32__avx2_t16_g4_c64(const roberta_small_weigh
     float *slice = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_AVX2_SCRATCH_SLICE);
     roberta_small_columns columns;
     const int streams = (uintptr_t) y % 64 == 0;
-    /* fewer tokens do not make up for the copy and read tables in place */
-    const int packs = tokens >= 32;
-    const size_t row_step = packs ? 64 : ROBERTA_SMALL_ROW_PITCH;
 
     for (size_t column = first * 64; column < end * 64; column += 64) {
         const float *table = weights->tables + column;
@@ -644,19 +652,17 @@ void roberta_small_gather_columns_f32__avx2_t16_g4_c64(const roberta_small_weigh
         columns.y = sums;
         columns.y_step = 64;
         columns.streams = 0;
-        roberta_small_columns_64(packs ? roberta_small_pack_64(table, 4, slice) : table, row_step, 4, code, score,
-            &columns, tokens);
+        roberta_small_columns_64(table, slice, 4, code, score, &columns, tokens);
         columns.from = sums;
         columns.from_step = 64;
         for (size_t k = 4; k < 124; k += 4)
-            roberta_small_columns_64(packs ? roberta_small_pack_64(table + k * ROBERTA_SMALL_TABLE_PITCH, 4, slice)
-                : table + k * ROBERTA_SMALL_TABLE_PITCH, row_step, 4, code + k * 16, score + k * 16, &columns, tokens);
+            roberta_small_columns_64(table + k * ROBERTA_SMALL_TABLE_PITCH, slice, 4, code + k * 16, score + k * 16,
+                &columns, tokens);
         columns.y = y + column;
         columns.y_step = 512;
         columns.streams = streams;
-        roberta_small_columns_64(packs ? roberta_small_pack_64(table + 124 * ROBERTA_SMALL_TABLE_PITCH, 4, slice)
-            : table + 124 * ROBERTA_SMALL_TABLE_PITCH, row_step, 4, code + 124 * 16, score + 124 * 16, &columns,
-            tokens);
+        roberta_small_columns_64(table + 124 * ROBERTA_SMALL_TABLE_PITCH, slice, 4, code + 124 * 16, score + 124 * 16,
+            &columns, tokens);
     }
     _mm_sfence();
 }
@@ -724,7 +730,7 @@ static void roberta_small_many_shared(const roberta_small_weights *weights, cons
     uint16_t *code = (uint16_t *) scratch;
     float *score = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_AVX2_SCRATCH_SCORE);
 
-    if (ranges < 2 || ranges > 8) {
+    if (ranges < 2 || ranges > 8) { /* one range shares nothing, and each needs a tile of columns */
         roberta_small_split(roberta_small_ffn__avx2_many, 16, 16, weights, x, y, tokens, scratch);
         return;
     }
@@ -785,7 +791,7 @@ void roberta_small_normalise_f32__avx2_few(const float *restrict x, float *restr
     __m256 sums = _mm256_setzero_ps();
     for (size_t i = 0; i < 512; i += 8)
         sums = _mm256_add_ps(sums, _mm256_loadu_ps(x + i));
-    const __m256 mean = _mm256_set1_ps(roberta_small_sum_of_lanes(sums) * 0.001953125f);
+    const __m256 mean = _mm256_set1_ps(roberta_small_sum_of_lanes(sums) * (1.0f / 512.0f));
 
     __m256 squares = _mm256_setzero_ps();
     __m256 rests = _mm256_setzero_ps(); /* what rounding left out of the mean */
@@ -795,8 +801,8 @@ void roberta_small_normalise_f32__avx2_few(const float *restrict x, float *restr
         rests = _mm256_add_ps(rests, centred);
     }
 
-    const __m256 padded = _mm256_set1_ps(1e-05f + roberta_small_sum_of_lanes(squares) * 0.001953125f);
-    const __m256 shift = _mm256_set1_ps(roberta_small_sum_of_lanes(rests) * 0.001953125f);
+    const __m256 padded = _mm256_set1_ps(1e-05f + roberta_small_sum_of_lanes(squares) * (1.0f / 512.0f));
+    const __m256 shift = _mm256_set1_ps(roberta_small_sum_of_lanes(rests) * (1.0f / 512.0f));
     const __m256 gain = _mm256_div_ps(_mm256_sqrt_ps(padded), padded);
 
     for (size_t i = 0; i < 512; i += 8) {
@@ -941,14 +947,11 @@ static void roberta_small_few_butterfly_8x64(float *v)
 static void roberta_small_few_add_residual(float *restrict z, const float *restrict x, const float *restrict residual,
     const float *restrict bias, size_t rows)
 {
-    const size_t whole = rows - rows % 8;
-    for (size_t row = 0; row < whole; row += 8) {
+    for (size_t row = 0; row < rows; row += 8) {
         const __m256 gain = _mm256_loadu_ps(residual + row);
         const __m256 offset = _mm256_add_ps(_mm256_loadu_ps(z + row), _mm256_loadu_ps(bias + row));
         _mm256_storeu_ps(z + row, _mm256_fmadd_ps(gain, _mm256_loadu_ps(x + row), offset));
     }
-    for (size_t row = whole; row < rows; ++row)
-        z[row] += residual[row] * x[row] + bias[row];
 }
 
 /* BH4 projection of a few tokens (LookupFFN, section "Efficient projection: BH4"):

@@ -136,16 +136,16 @@ void roberta_small_load_f32__avx512_t64(const float *restrict x, size_t tokens, 
     __m512 sum1 = _mm512_setzero_ps();
     __m512 sum2 = _mm512_setzero_ps();
     __m512 sum3 = _mm512_setzero_ps();
-    for (size_t i = 0; i < 32768; i += 64) {
+    for (size_t i = 0; i < 512 * 64; i += 64) {
         sum0 = _mm512_add_ps(sum0, _mm512_load_ps(loaded + i));
         sum1 = _mm512_add_ps(sum1, _mm512_load_ps(loaded + i + 16));
         sum2 = _mm512_add_ps(sum2, _mm512_load_ps(loaded + i + 32));
         sum3 = _mm512_add_ps(sum3, _mm512_load_ps(loaded + i + 48));
     }
-    const __m512 mean0 = _mm512_mul_ps(sum0, _mm512_set1_ps(0.001953125f));
-    const __m512 mean1 = _mm512_mul_ps(sum1, _mm512_set1_ps(0.001953125f));
-    const __m512 mean2 = _mm512_mul_ps(sum2, _mm512_set1_ps(0.001953125f));
-    const __m512 mean3 = _mm512_mul_ps(sum3, _mm512_set1_ps(0.001953125f));
+    const __m512 mean0 = _mm512_mul_ps(sum0, _mm512_set1_ps(1.0f / 512.0f));
+    const __m512 mean1 = _mm512_mul_ps(sum1, _mm512_set1_ps(1.0f / 512.0f));
+    const __m512 mean2 = _mm512_mul_ps(sum2, _mm512_set1_ps(1.0f / 512.0f));
+    const __m512 mean3 = _mm512_mul_ps(sum3, _mm512_set1_ps(1.0f / 512.0f));
 
     __m512 square0 = _mm512_setzero_ps();
     __m512 rest0 = _mm512_setzero_ps(); /* what rounding left out of the mean */
@@ -155,7 +155,7 @@ void roberta_small_load_f32__avx512_t64(const float *restrict x, size_t tokens, 
     __m512 rest2 = _mm512_setzero_ps(); /* what rounding left out of the mean */
     __m512 square3 = _mm512_setzero_ps();
     __m512 rest3 = _mm512_setzero_ps(); /* what rounding left out of the mean */
-    for (size_t i = 0; i < 32768; i += 64) {
+    for (size_t i = 0; i < 512 * 64; i += 64) {
         const __m512 centred0 = _mm512_sub_ps(_mm512_load_ps(loaded + i), mean0);
         square0 = _mm512_fmadd_ps(centred0, centred0, square0);
         rest0 = _mm512_add_ps(rest0, centred0);
@@ -169,24 +169,24 @@ void roberta_small_load_f32__avx512_t64(const float *restrict x, size_t tokens, 
         square3 = _mm512_fmadd_ps(centred3, centred3, square3);
         rest3 = _mm512_add_ps(rest3, centred3);
     }
-    const __m512 shift0 = _mm512_mul_ps(rest0, _mm512_set1_ps(0.001953125f));
-    const __m512 variance0 = _mm512_mul_ps(square0, _mm512_set1_ps(0.001953125f));
+    const __m512 shift0 = _mm512_mul_ps(rest0, _mm512_set1_ps(1.0f / 512.0f));
+    const __m512 variance0 = _mm512_mul_ps(square0, _mm512_set1_ps(1.0f / 512.0f));
     const __m512 padded0 = _mm512_add_ps(variance0, _mm512_set1_ps(1e-05f));
     const __m512 gain0 = _mm512_div_ps(_mm512_sqrt_ps(padded0), padded0);
-    const __m512 shift1 = _mm512_mul_ps(rest1, _mm512_set1_ps(0.001953125f));
-    const __m512 variance1 = _mm512_mul_ps(square1, _mm512_set1_ps(0.001953125f));
+    const __m512 shift1 = _mm512_mul_ps(rest1, _mm512_set1_ps(1.0f / 512.0f));
+    const __m512 variance1 = _mm512_mul_ps(square1, _mm512_set1_ps(1.0f / 512.0f));
     const __m512 padded1 = _mm512_add_ps(variance1, _mm512_set1_ps(1e-05f));
     const __m512 gain1 = _mm512_div_ps(_mm512_sqrt_ps(padded1), padded1);
-    const __m512 shift2 = _mm512_mul_ps(rest2, _mm512_set1_ps(0.001953125f));
-    const __m512 variance2 = _mm512_mul_ps(square2, _mm512_set1_ps(0.001953125f));
+    const __m512 shift2 = _mm512_mul_ps(rest2, _mm512_set1_ps(1.0f / 512.0f));
+    const __m512 variance2 = _mm512_mul_ps(square2, _mm512_set1_ps(1.0f / 512.0f));
     const __m512 padded2 = _mm512_add_ps(variance2, _mm512_set1_ps(1e-05f));
     const __m512 gain2 = _mm512_div_ps(_mm512_sqrt_ps(padded2), padded2);
-    const __m512 shift3 = _mm512_mul_ps(rest3, _mm512_set1_ps(0.001953125f));
-    const __m512 variance3 = _mm512_mul_ps(square3, _mm512_set1_ps(0.001953125f));
+    const __m512 shift3 = _mm512_mul_ps(rest3, _mm512_set1_ps(1.0f / 512.0f));
+    const __m512 variance3 = _mm512_mul_ps(square3, _mm512_set1_ps(1.0f / 512.0f));
     const __m512 padded3 = _mm512_add_ps(variance3, _mm512_set1_ps(1e-05f));
     const __m512 gain3 = _mm512_div_ps(_mm512_sqrt_ps(padded3), padded3);
 
-    for (size_t i = 0; i < 32768; i += 64) {
+    for (size_t i = 0; i < 512 * 64; i += 64) {
         const __m512 centred0 = _mm512_sub_ps(_mm512_load_ps(loaded + i), mean0);
         const __m512 exact0 = _mm512_sub_ps(centred0, shift0);
         _mm512_store_ps(loaded + i, _mm512_mul_ps(exact0, gain0));
@@ -638,8 +638,8 @@ static inline const float *roberta_small_pack_64(const float *table, size_t tabl
    table    [tables][256][row_step], from the first of the columns on
    code     [tiles][128][64], from the first of the tables on; score likewise
    columns  where `from` and y of `tokens` tokens are; steps are floats */
-static inline void roberta_small_columns_64(const float *table, size_t row_step, size_t tables, const uint16_t *code,
-    const float *score, const roberta_small_columns *columns, size_t tokens)
+static inline void roberta_small_columns_64_at_pitch(const float *table, size_t row_step, size_t tables,
+    const uint16_t *code, const float *score, const roberta_small_columns *columns, size_t tokens)
 {
     const float *from = columns->from;
     const size_t from_step = columns->from_step;
@@ -716,6 +716,17 @@ static inline void roberta_small_columns_64(const float *table, size_t row_step,
     }
 }
 
+/* The same for tables of the blob, whose rows are copied to `slice` first if the tokens make up for it. */
+static void roberta_small_columns_64(const float *table, float *slice, size_t tables, const uint16_t *code,
+    const float *score, const roberta_small_columns *columns, size_t tokens)
+{
+    if (tokens < 128)
+        roberta_small_columns_64_at_pitch(table, ROBERTA_SMALL_ROW_PITCH, tables, code, score, columns, tokens);
+    else
+        roberta_small_columns_64_at_pitch(roberta_small_pack_64(table, tables, slice), 64, tables, code, score, columns,
+            tokens);
+}
+
 /* Gather: y = bias + sum over the 128 tables of score times row (LookupFFN, section "Put it together").
    Tables are taken 8 at a time, for all tokens: tokens share the rows that are in cache.
    weights  bound weights
@@ -734,9 +745,6 @@ void roberta_small_gather_columns_f32__avx512_t64_g8_c64(const roberta_small_wei
     float *slice = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_AVX512_SCRATCH_SLICE);
     roberta_small_columns columns;
     const int streams = (uintptr_t) y % 64 == 0;
-    /* fewer tokens do not make up for the copy and read tables in place */
-    const int packs = tokens >= 128;
-    const size_t row_step = packs ? 64 : ROBERTA_SMALL_ROW_PITCH;
 
     for (size_t column = first * 64; column < end * 64; column += 64) {
         const float *table = weights->tables + column;
@@ -745,19 +753,17 @@ void roberta_small_gather_columns_f32__avx512_t64_g8_c64(const roberta_small_wei
         columns.y = sums;
         columns.y_step = 64;
         columns.streams = 0;
-        roberta_small_columns_64(packs ? roberta_small_pack_64(table, 8, slice) : table, row_step, 8, code, score,
-            &columns, tokens);
+        roberta_small_columns_64(table, slice, 8, code, score, &columns, tokens);
         columns.from = sums;
         columns.from_step = 64;
         for (size_t k = 8; k < 120; k += 8)
-            roberta_small_columns_64(packs ? roberta_small_pack_64(table + k * ROBERTA_SMALL_TABLE_PITCH, 8, slice)
-                : table + k * ROBERTA_SMALL_TABLE_PITCH, row_step, 8, code + k * 64, score + k * 64, &columns, tokens);
+            roberta_small_columns_64(table + k * ROBERTA_SMALL_TABLE_PITCH, slice, 8, code + k * 64, score + k * 64,
+                &columns, tokens);
         columns.y = y + column;
         columns.y_step = 512;
         columns.streams = streams;
-        roberta_small_columns_64(packs ? roberta_small_pack_64(table + 120 * ROBERTA_SMALL_TABLE_PITCH, 8, slice)
-            : table + 120 * ROBERTA_SMALL_TABLE_PITCH, row_step, 8, code + 120 * 64, score + 120 * 64, &columns,
-            tokens);
+        roberta_small_columns_64(table + 120 * ROBERTA_SMALL_TABLE_PITCH, slice, 8, code + 120 * 64, score + 120 * 64,
+            &columns, tokens);
     }
     _mm_sfence();
 }
@@ -825,7 +831,7 @@ static void roberta_small_many_shared(const roberta_small_weights *weights, cons
     uint16_t *code = (uint16_t *) scratch;
     float *score = (float *) (void *) ((unsigned char *) scratch + ROBERTA_SMALL_AVX512_SCRATCH_SCORE);
 
-    if (ranges < 2 || ranges > 8) {
+    if (ranges < 2 || ranges > 8) { /* one range shares nothing, and each needs a tile of columns */
         roberta_small_split(roberta_small_ffn__avx512_many, 64, 64, weights, x, y, tokens, scratch);
         return;
     }
@@ -884,7 +890,7 @@ void roberta_small_normalise_f32__avx512_few(const float *restrict x, float *res
     __m512 sums = _mm512_setzero_ps();
     for (size_t i = 0; i < 512; i += 16)
         sums = _mm512_add_ps(sums, _mm512_loadu_ps(x + i));
-    const __m512 mean = _mm512_set1_ps(roberta_small_sum_of_lanes(sums) * 0.001953125f);
+    const __m512 mean = _mm512_set1_ps(roberta_small_sum_of_lanes(sums) * (1.0f / 512.0f));
 
     __m512 squares = _mm512_setzero_ps();
     __m512 rests = _mm512_setzero_ps(); /* what rounding left out of the mean */
@@ -894,8 +900,8 @@ void roberta_small_normalise_f32__avx512_few(const float *restrict x, float *res
         rests = _mm512_add_ps(rests, centred);
     }
 
-    const __m512 padded = _mm512_set1_ps(1e-05f + roberta_small_sum_of_lanes(squares) * 0.001953125f);
-    const __m512 shift = _mm512_set1_ps(roberta_small_sum_of_lanes(rests) * 0.001953125f);
+    const __m512 padded = _mm512_set1_ps(1e-05f + roberta_small_sum_of_lanes(squares) * (1.0f / 512.0f));
+    const __m512 shift = _mm512_set1_ps(roberta_small_sum_of_lanes(rests) * (1.0f / 512.0f));
     const __m512 gain = _mm512_div_ps(_mm512_sqrt_ps(padded), padded);
 
     for (size_t i = 0; i < 512; i += 16) {
@@ -1058,14 +1064,11 @@ static void roberta_small_few_butterfly_8x64(float *v)
 static void roberta_small_few_add_residual(float *restrict z, const float *restrict x, const float *restrict residual,
     const float *restrict bias, size_t rows)
 {
-    const size_t whole = rows - rows % 16;
-    for (size_t row = 0; row < whole; row += 16) {
+    for (size_t row = 0; row < rows; row += 16) {
         const __m512 gain = _mm512_loadu_ps(residual + row);
         const __m512 offset = _mm512_add_ps(_mm512_loadu_ps(z + row), _mm512_loadu_ps(bias + row));
         _mm512_storeu_ps(z + row, _mm512_fmadd_ps(gain, _mm512_loadu_ps(x + row), offset));
     }
-    for (size_t row = whole; row < rows; ++row)
-        z[row] += residual[row] * x[row] + bias[row];
 }
 
 /* BH4 projection of a few tokens (LookupFFN, section "Efficient projection: BH4"):

@@ -32,7 +32,7 @@ void roberta_small_load_f32__scalar_t8(const float *restrict x, size_t tokens, f
     float sum5 = 0.0f;
     float sum6 = 0.0f;
     float sum7 = 0.0f;
-    for (size_t i = 0; i < 4096; i += 8) {
+    for (size_t i = 0; i < 512 * 8; i += 8) {
         sum0 = sum0 + loaded[i];
         sum1 = sum1 + loaded[i + 1];
         sum2 = sum2 + loaded[i + 2];
@@ -42,14 +42,14 @@ void roberta_small_load_f32__scalar_t8(const float *restrict x, size_t tokens, f
         sum6 = sum6 + loaded[i + 6];
         sum7 = sum7 + loaded[i + 7];
     }
-    const float mean0 = sum0 * 0.001953125f;
-    const float mean1 = sum1 * 0.001953125f;
-    const float mean2 = sum2 * 0.001953125f;
-    const float mean3 = sum3 * 0.001953125f;
-    const float mean4 = sum4 * 0.001953125f;
-    const float mean5 = sum5 * 0.001953125f;
-    const float mean6 = sum6 * 0.001953125f;
-    const float mean7 = sum7 * 0.001953125f;
+    const float mean0 = sum0 * (1.0f / 512.0f);
+    const float mean1 = sum1 * (1.0f / 512.0f);
+    const float mean2 = sum2 * (1.0f / 512.0f);
+    const float mean3 = sum3 * (1.0f / 512.0f);
+    const float mean4 = sum4 * (1.0f / 512.0f);
+    const float mean5 = sum5 * (1.0f / 512.0f);
+    const float mean6 = sum6 * (1.0f / 512.0f);
+    const float mean7 = sum7 * (1.0f / 512.0f);
 
     float square0 = 0.0f;
     float rest0 = 0.0f; /* what rounding left out of the mean */
@@ -67,7 +67,7 @@ void roberta_small_load_f32__scalar_t8(const float *restrict x, size_t tokens, f
     float rest6 = 0.0f; /* what rounding left out of the mean */
     float square7 = 0.0f;
     float rest7 = 0.0f; /* what rounding left out of the mean */
-    for (size_t i = 0; i < 4096; i += 8) {
+    for (size_t i = 0; i < 512 * 8; i += 8) {
         const float centred0 = loaded[i] - mean0;
         square0 = centred0 * centred0 + square0;
         rest0 = rest0 + centred0;
@@ -93,40 +93,40 @@ void roberta_small_load_f32__scalar_t8(const float *restrict x, size_t tokens, f
         square7 = centred7 * centred7 + square7;
         rest7 = rest7 + centred7;
     }
-    const float shift0 = rest0 * 0.001953125f;
-    const float variance0 = square0 * 0.001953125f;
+    const float shift0 = rest0 * (1.0f / 512.0f);
+    const float variance0 = square0 * (1.0f / 512.0f);
     const float padded0 = variance0 + 1e-05f;
     const float gain0 = roberta_small_reciprocal_root(padded0);
-    const float shift1 = rest1 * 0.001953125f;
-    const float variance1 = square1 * 0.001953125f;
+    const float shift1 = rest1 * (1.0f / 512.0f);
+    const float variance1 = square1 * (1.0f / 512.0f);
     const float padded1 = variance1 + 1e-05f;
     const float gain1 = roberta_small_reciprocal_root(padded1);
-    const float shift2 = rest2 * 0.001953125f;
-    const float variance2 = square2 * 0.001953125f;
+    const float shift2 = rest2 * (1.0f / 512.0f);
+    const float variance2 = square2 * (1.0f / 512.0f);
     const float padded2 = variance2 + 1e-05f;
     const float gain2 = roberta_small_reciprocal_root(padded2);
-    const float shift3 = rest3 * 0.001953125f;
-    const float variance3 = square3 * 0.001953125f;
+    const float shift3 = rest3 * (1.0f / 512.0f);
+    const float variance3 = square3 * (1.0f / 512.0f);
     const float padded3 = variance3 + 1e-05f;
     const float gain3 = roberta_small_reciprocal_root(padded3);
-    const float shift4 = rest4 * 0.001953125f;
-    const float variance4 = square4 * 0.001953125f;
+    const float shift4 = rest4 * (1.0f / 512.0f);
+    const float variance4 = square4 * (1.0f / 512.0f);
     const float padded4 = variance4 + 1e-05f;
     const float gain4 = roberta_small_reciprocal_root(padded4);
-    const float shift5 = rest5 * 0.001953125f;
-    const float variance5 = square5 * 0.001953125f;
+    const float shift5 = rest5 * (1.0f / 512.0f);
+    const float variance5 = square5 * (1.0f / 512.0f);
     const float padded5 = variance5 + 1e-05f;
     const float gain5 = roberta_small_reciprocal_root(padded5);
-    const float shift6 = rest6 * 0.001953125f;
-    const float variance6 = square6 * 0.001953125f;
+    const float shift6 = rest6 * (1.0f / 512.0f);
+    const float variance6 = square6 * (1.0f / 512.0f);
     const float padded6 = variance6 + 1e-05f;
     const float gain6 = roberta_small_reciprocal_root(padded6);
-    const float shift7 = rest7 * 0.001953125f;
-    const float variance7 = square7 * 0.001953125f;
+    const float shift7 = rest7 * (1.0f / 512.0f);
+    const float variance7 = square7 * (1.0f / 512.0f);
     const float padded7 = variance7 + 1e-05f;
     const float gain7 = roberta_small_reciprocal_root(padded7);
 
-    for (size_t i = 0; i < 4096; i += 8) {
+    for (size_t i = 0; i < 512 * 8; i += 8) {
         const float centred0 = loaded[i] - mean0;
         const float exact0 = centred0 - shift0;
         loaded[i] = exact0 * gain0;
@@ -663,7 +663,7 @@ void roberta_small_normalise_f32__scalar_few(const float *restrict x, float *res
     float sums = 0.0f;
     for (size_t i = 0; i < 512; ++i)
         sums = sums + x[i];
-    const float mean = sums * 0.001953125f;
+    const float mean = sums * (1.0f / 512.0f);
 
     float squares = 0.0f;
     float rests = 0.0f; /* what rounding left out of the mean */
@@ -673,8 +673,8 @@ void roberta_small_normalise_f32__scalar_few(const float *restrict x, float *res
         rests = rests + centred;
     }
 
-    const float padded = 1e-05f + squares * 0.001953125f;
-    const float shift = rests * 0.001953125f;
+    const float padded = 1e-05f + squares * (1.0f / 512.0f);
+    const float shift = rests * (1.0f / 512.0f);
     const float gain = roberta_small_reciprocal_root(padded);
 
     for (size_t i = 0; i < 512; ++i) {

@@ -78,18 +78,18 @@ void tiny_load_f32__avx2_t16(const float *restrict x, size_t tokens, float *rest
 
     __m256 sum0 = _mm256_setzero_ps();
     __m256 sum1 = _mm256_setzero_ps();
-    for (size_t i = 0; i < 1024; i += 16) {
+    for (size_t i = 0; i < 64 * 16; i += 16) {
         sum0 = _mm256_add_ps(sum0, _mm256_load_ps(loaded + i));
         sum1 = _mm256_add_ps(sum1, _mm256_load_ps(loaded + i + 8));
     }
-    const __m256 mean0 = _mm256_mul_ps(sum0, _mm256_set1_ps(0.015625f));
-    const __m256 mean1 = _mm256_mul_ps(sum1, _mm256_set1_ps(0.015625f));
+    const __m256 mean0 = _mm256_mul_ps(sum0, _mm256_set1_ps(1.0f / 64.0f));
+    const __m256 mean1 = _mm256_mul_ps(sum1, _mm256_set1_ps(1.0f / 64.0f));
 
     __m256 square0 = _mm256_setzero_ps();
     __m256 rest0 = _mm256_setzero_ps(); /* what rounding left out of the mean */
     __m256 square1 = _mm256_setzero_ps();
     __m256 rest1 = _mm256_setzero_ps(); /* what rounding left out of the mean */
-    for (size_t i = 0; i < 1024; i += 16) {
+    for (size_t i = 0; i < 64 * 16; i += 16) {
         const __m256 centred0 = _mm256_sub_ps(_mm256_load_ps(loaded + i), mean0);
         square0 = _mm256_fmadd_ps(centred0, centred0, square0);
         rest0 = _mm256_add_ps(rest0, centred0);
@@ -97,16 +97,16 @@ void tiny_load_f32__avx2_t16(const float *restrict x, size_t tokens, float *rest
         square1 = _mm256_fmadd_ps(centred1, centred1, square1);
         rest1 = _mm256_add_ps(rest1, centred1);
     }
-    const __m256 shift0 = _mm256_mul_ps(rest0, _mm256_set1_ps(0.015625f));
-    const __m256 variance0 = _mm256_mul_ps(square0, _mm256_set1_ps(0.015625f));
+    const __m256 shift0 = _mm256_mul_ps(rest0, _mm256_set1_ps(1.0f / 64.0f));
+    const __m256 variance0 = _mm256_mul_ps(square0, _mm256_set1_ps(1.0f / 64.0f));
     const __m256 padded0 = _mm256_add_ps(variance0, _mm256_set1_ps(1e-05f));
     const __m256 gain0 = _mm256_div_ps(_mm256_sqrt_ps(padded0), padded0);
-    const __m256 shift1 = _mm256_mul_ps(rest1, _mm256_set1_ps(0.015625f));
-    const __m256 variance1 = _mm256_mul_ps(square1, _mm256_set1_ps(0.015625f));
+    const __m256 shift1 = _mm256_mul_ps(rest1, _mm256_set1_ps(1.0f / 64.0f));
+    const __m256 variance1 = _mm256_mul_ps(square1, _mm256_set1_ps(1.0f / 64.0f));
     const __m256 padded1 = _mm256_add_ps(variance1, _mm256_set1_ps(1e-05f));
     const __m256 gain1 = _mm256_div_ps(_mm256_sqrt_ps(padded1), padded1);
 
-    for (size_t i = 0; i < 1024; i += 16) {
+    for (size_t i = 0; i < 64 * 16; i += 16) {
         const __m256 centred0 = _mm256_sub_ps(_mm256_load_ps(loaded + i), mean0);
         const __m256 exact0 = _mm256_sub_ps(centred0, shift0);
         _mm256_store_ps(loaded + i, _mm256_mul_ps(exact0, gain0));
@@ -621,7 +621,7 @@ void tiny_normalise_f32__avx2_few(const float *restrict x, float *restrict norma
     __m256 sums = _mm256_setzero_ps();
     for (size_t i = 0; i < 64; i += 8)
         sums = _mm256_add_ps(sums, _mm256_loadu_ps(x + i));
-    const __m256 mean = _mm256_set1_ps(tiny_sum_of_lanes(sums) * 0.015625f);
+    const __m256 mean = _mm256_set1_ps(tiny_sum_of_lanes(sums) * (1.0f / 64.0f));
 
     __m256 squares = _mm256_setzero_ps();
     __m256 rests = _mm256_setzero_ps(); /* what rounding left out of the mean */
@@ -631,8 +631,8 @@ void tiny_normalise_f32__avx2_few(const float *restrict x, float *restrict norma
         rests = _mm256_add_ps(rests, centred);
     }
 
-    const __m256 padded = _mm256_set1_ps(1e-05f + tiny_sum_of_lanes(squares) * 0.015625f);
-    const __m256 shift = _mm256_set1_ps(tiny_sum_of_lanes(rests) * 0.015625f);
+    const __m256 padded = _mm256_set1_ps(1e-05f + tiny_sum_of_lanes(squares) * (1.0f / 64.0f));
+    const __m256 shift = _mm256_set1_ps(tiny_sum_of_lanes(rests) * (1.0f / 64.0f));
     const __m256 gain = _mm256_div_ps(_mm256_sqrt_ps(padded), padded);
 
     for (size_t i = 0; i < 64; i += 8) {
@@ -752,14 +752,11 @@ static void tiny_few_butterfly_4x16_need48(float *v)
 static void tiny_few_add_residual(float *restrict z, const float *restrict x, const float *restrict residual,
     const float *restrict bias, size_t rows)
 {
-    const size_t whole = rows - rows % 8;
-    for (size_t row = 0; row < whole; row += 8) {
+    for (size_t row = 0; row < rows; row += 8) {
         const __m256 gain = _mm256_loadu_ps(residual + row);
         const __m256 offset = _mm256_add_ps(_mm256_loadu_ps(z + row), _mm256_loadu_ps(bias + row));
         _mm256_storeu_ps(z + row, _mm256_fmadd_ps(gain, _mm256_loadu_ps(x + row), offset));
     }
-    for (size_t row = whole; row < rows; ++row)
-        z[row] += residual[row] * x[row] + bias[row];
 }
 
 /* BH4 projection of a few tokens (LookupFFN, section "Efficient projection: BH4"):

@@ -136,16 +136,16 @@ void tiny_load_f32__avx512_t64(const float *restrict x, size_t tokens, float *re
     __m512 sum1 = _mm512_setzero_ps();
     __m512 sum2 = _mm512_setzero_ps();
     __m512 sum3 = _mm512_setzero_ps();
-    for (size_t i = 0; i < 4096; i += 64) {
+    for (size_t i = 0; i < 64 * 64; i += 64) {
         sum0 = _mm512_add_ps(sum0, _mm512_load_ps(loaded + i));
         sum1 = _mm512_add_ps(sum1, _mm512_load_ps(loaded + i + 16));
         sum2 = _mm512_add_ps(sum2, _mm512_load_ps(loaded + i + 32));
         sum3 = _mm512_add_ps(sum3, _mm512_load_ps(loaded + i + 48));
     }
-    const __m512 mean0 = _mm512_mul_ps(sum0, _mm512_set1_ps(0.015625f));
-    const __m512 mean1 = _mm512_mul_ps(sum1, _mm512_set1_ps(0.015625f));
-    const __m512 mean2 = _mm512_mul_ps(sum2, _mm512_set1_ps(0.015625f));
-    const __m512 mean3 = _mm512_mul_ps(sum3, _mm512_set1_ps(0.015625f));
+    const __m512 mean0 = _mm512_mul_ps(sum0, _mm512_set1_ps(1.0f / 64.0f));
+    const __m512 mean1 = _mm512_mul_ps(sum1, _mm512_set1_ps(1.0f / 64.0f));
+    const __m512 mean2 = _mm512_mul_ps(sum2, _mm512_set1_ps(1.0f / 64.0f));
+    const __m512 mean3 = _mm512_mul_ps(sum3, _mm512_set1_ps(1.0f / 64.0f));
 
     __m512 square0 = _mm512_setzero_ps();
     __m512 rest0 = _mm512_setzero_ps(); /* what rounding left out of the mean */
@@ -155,7 +155,7 @@ void tiny_load_f32__avx512_t64(const float *restrict x, size_t tokens, float *re
     __m512 rest2 = _mm512_setzero_ps(); /* what rounding left out of the mean */
     __m512 square3 = _mm512_setzero_ps();
     __m512 rest3 = _mm512_setzero_ps(); /* what rounding left out of the mean */
-    for (size_t i = 0; i < 4096; i += 64) {
+    for (size_t i = 0; i < 64 * 64; i += 64) {
         const __m512 centred0 = _mm512_sub_ps(_mm512_load_ps(loaded + i), mean0);
         square0 = _mm512_fmadd_ps(centred0, centred0, square0);
         rest0 = _mm512_add_ps(rest0, centred0);
@@ -169,24 +169,24 @@ void tiny_load_f32__avx512_t64(const float *restrict x, size_t tokens, float *re
         square3 = _mm512_fmadd_ps(centred3, centred3, square3);
         rest3 = _mm512_add_ps(rest3, centred3);
     }
-    const __m512 shift0 = _mm512_mul_ps(rest0, _mm512_set1_ps(0.015625f));
-    const __m512 variance0 = _mm512_mul_ps(square0, _mm512_set1_ps(0.015625f));
+    const __m512 shift0 = _mm512_mul_ps(rest0, _mm512_set1_ps(1.0f / 64.0f));
+    const __m512 variance0 = _mm512_mul_ps(square0, _mm512_set1_ps(1.0f / 64.0f));
     const __m512 padded0 = _mm512_add_ps(variance0, _mm512_set1_ps(1e-05f));
     const __m512 gain0 = _mm512_div_ps(_mm512_sqrt_ps(padded0), padded0);
-    const __m512 shift1 = _mm512_mul_ps(rest1, _mm512_set1_ps(0.015625f));
-    const __m512 variance1 = _mm512_mul_ps(square1, _mm512_set1_ps(0.015625f));
+    const __m512 shift1 = _mm512_mul_ps(rest1, _mm512_set1_ps(1.0f / 64.0f));
+    const __m512 variance1 = _mm512_mul_ps(square1, _mm512_set1_ps(1.0f / 64.0f));
     const __m512 padded1 = _mm512_add_ps(variance1, _mm512_set1_ps(1e-05f));
     const __m512 gain1 = _mm512_div_ps(_mm512_sqrt_ps(padded1), padded1);
-    const __m512 shift2 = _mm512_mul_ps(rest2, _mm512_set1_ps(0.015625f));
-    const __m512 variance2 = _mm512_mul_ps(square2, _mm512_set1_ps(0.015625f));
+    const __m512 shift2 = _mm512_mul_ps(rest2, _mm512_set1_ps(1.0f / 64.0f));
+    const __m512 variance2 = _mm512_mul_ps(square2, _mm512_set1_ps(1.0f / 64.0f));
     const __m512 padded2 = _mm512_add_ps(variance2, _mm512_set1_ps(1e-05f));
     const __m512 gain2 = _mm512_div_ps(_mm512_sqrt_ps(padded2), padded2);
-    const __m512 shift3 = _mm512_mul_ps(rest3, _mm512_set1_ps(0.015625f));
-    const __m512 variance3 = _mm512_mul_ps(square3, _mm512_set1_ps(0.015625f));
+    const __m512 shift3 = _mm512_mul_ps(rest3, _mm512_set1_ps(1.0f / 64.0f));
+    const __m512 variance3 = _mm512_mul_ps(square3, _mm512_set1_ps(1.0f / 64.0f));
     const __m512 padded3 = _mm512_add_ps(variance3, _mm512_set1_ps(1e-05f));
     const __m512 gain3 = _mm512_div_ps(_mm512_sqrt_ps(padded3), padded3);
 
-    for (size_t i = 0; i < 4096; i += 64) {
+    for (size_t i = 0; i < 64 * 64; i += 64) {
         const __m512 centred0 = _mm512_sub_ps(_mm512_load_ps(loaded + i), mean0);
         const __m512 exact0 = _mm512_sub_ps(centred0, shift0);
         _mm512_store_ps(loaded + i, _mm512_mul_ps(exact0, gain0));
@@ -688,7 +688,7 @@ void tiny_normalise_f32__avx512_few(const float *restrict x, float *restrict nor
     __m512 sums = _mm512_setzero_ps();
     for (size_t i = 0; i < 64; i += 16)
         sums = _mm512_add_ps(sums, _mm512_loadu_ps(x + i));
-    const __m512 mean = _mm512_set1_ps(tiny_sum_of_lanes(sums) * 0.015625f);
+    const __m512 mean = _mm512_set1_ps(tiny_sum_of_lanes(sums) * (1.0f / 64.0f));
 
     __m512 squares = _mm512_setzero_ps();
     __m512 rests = _mm512_setzero_ps(); /* what rounding left out of the mean */
@@ -698,8 +698,8 @@ void tiny_normalise_f32__avx512_few(const float *restrict x, float *restrict nor
         rests = _mm512_add_ps(rests, centred);
     }
 
-    const __m512 padded = _mm512_set1_ps(1e-05f + tiny_sum_of_lanes(squares) * 0.015625f);
-    const __m512 shift = _mm512_set1_ps(tiny_sum_of_lanes(rests) * 0.015625f);
+    const __m512 padded = _mm512_set1_ps(1e-05f + tiny_sum_of_lanes(squares) * (1.0f / 64.0f));
+    const __m512 shift = _mm512_set1_ps(tiny_sum_of_lanes(rests) * (1.0f / 64.0f));
     const __m512 gain = _mm512_div_ps(_mm512_sqrt_ps(padded), padded);
 
     for (size_t i = 0; i < 64; i += 16) {
@@ -815,14 +815,11 @@ static void tiny_few_butterfly_4x16_need48(float *v)
 static void tiny_few_add_residual(float *restrict z, const float *restrict x, const float *restrict residual,
     const float *restrict bias, size_t rows)
 {
-    const size_t whole = rows - rows % 16;
-    for (size_t row = 0; row < whole; row += 16) {
+    for (size_t row = 0; row < rows; row += 16) {
         const __m512 gain = _mm512_loadu_ps(residual + row);
         const __m512 offset = _mm512_add_ps(_mm512_loadu_ps(z + row), _mm512_loadu_ps(bias + row));
         _mm512_storeu_ps(z + row, _mm512_fmadd_ps(gain, _mm512_loadu_ps(x + row), offset));
     }
-    for (size_t row = whole; row < rows; ++row)
-        z[row] += residual[row] * x[row] + bias[row];
 }
 
 /* BH4 projection of a few tokens (LookupFFN, section "Efficient projection: BH4"):

@@ -231,7 +231,7 @@ void tiny_skipless_product_f32__avx2(const tiny_skipless_matrix_f32 *map, const 
                 }
             }
         }
-    for (; token < tokens; ++token) {
+    for (; token < tokens; ++token) { /* a token alone */
         const size_t each = panels / 2;
         for (size_t panel = 0; panel < each; ++panel)
             tiny_skipless_product_alone_2(x + token * x_step, w + panel * of_panel, each * of_panel,
@@ -250,7 +250,10 @@ void tiny_skipless_product_f32__avx2(const tiny_skipless_matrix_f32 *map, const 
 
 /* From templates/model/blocks/attention.c. */
 
-/* Scores of 4 rows of queries and the 32 keys of a tile; prefetches what is read next. */
+/* Scores of 4 rows of queries and the 32 keys of a tile. What is read next, at next_key and next_value, is prefetched.
+   query  [4][16]
+   key    [16][32]
+   score  [4][32] */
 static inline void tiny_skipless_attention_scores_4(const float *restrict query, const float *restrict key,
     uintptr_t next_key, uintptr_t next_value, float *restrict score)
 {
@@ -295,7 +298,7 @@ static inline void tiny_skipless_attention_scores_4(const float *restrict query,
 }
 
 /* Adds the first `count` values of a tile, weighted, to the sums of 4 rows, 16 elements of each, after these are
-   multiplied by `factor`. */
+   multiplied by `factor`. What is read next, at next_key and next_value, is prefetched. */
 static inline void tiny_skipless_attention_sums_4_by_2(const float *restrict weight, const float *restrict factor,
     const float *restrict value, size_t count, uintptr_t next_key, uintptr_t next_value, float *restrict sums)
 {
@@ -342,14 +345,17 @@ static inline void tiny_skipless_attention_sums_4_by_2(const float *restrict wei
     _mm256_storeu_ps(sums + 56, y3_1);
 }
 
-/* All elements of 4 rows. */
+/* The same for all elements of 4 rows. */
 static inline void tiny_skipless_attention_sums_4(const float *restrict weight, const float *restrict factor,
     const float *restrict value, size_t count, uintptr_t next_key, uintptr_t next_value, float *restrict sums)
 {
     tiny_skipless_attention_sums_4_by_2(weight, factor, value, count, next_key + 1024, next_value + 1024, sums);
 }
 
-/* Scores of 2 rows of queries and the 32 keys of a tile; prefetches what is read next. */
+/* Scores of 2 rows of queries and the 32 keys of a tile. What is read next, at next_key and next_value, is prefetched.
+   query  [2][16]
+   key    [16][32]
+   score  [2][32] */
 static inline void tiny_skipless_attention_scores_2(const float *restrict query, const float *restrict key,
     uintptr_t next_key, uintptr_t next_value, float *restrict score)
 {
@@ -380,7 +386,7 @@ static inline void tiny_skipless_attention_scores_2(const float *restrict query,
 }
 
 /* Adds the first `count` values of a tile, weighted, to the sums of 2 rows, 16 elements of each, after these are
-   multiplied by `factor`. */
+   multiplied by `factor`. What is read next, at next_key and next_value, is prefetched. */
 static inline void tiny_skipless_attention_sums_2_by_2(const float *restrict weight, const float *restrict factor,
     const float *restrict value, size_t count, uintptr_t next_key, uintptr_t next_value, float *restrict sums)
 {
@@ -411,14 +417,17 @@ static inline void tiny_skipless_attention_sums_2_by_2(const float *restrict wei
     _mm256_storeu_ps(sums + 24, y1_1);
 }
 
-/* All elements of 2 rows. */
+/* The same for all elements of 2 rows. */
 static inline void tiny_skipless_attention_sums_2(const float *restrict weight, const float *restrict factor,
     const float *restrict value, size_t count, uintptr_t next_key, uintptr_t next_value, float *restrict sums)
 {
     tiny_skipless_attention_sums_2_by_2(weight, factor, value, count, next_key + 1024, next_value + 1024, sums);
 }
 
-/* Scores of a row of queries and the 32 keys of a tile; prefetches what is read next. */
+/* Scores of a row of queries and the 32 keys of a tile. What is read next, at next_key and next_value, is prefetched.
+   query  [1][16]
+   key    [16][32]
+   score  [1][32] */
 static inline void tiny_skipless_attention_scores_1(const float *restrict query, const float *restrict key,
     uintptr_t next_key, uintptr_t next_value, float *restrict score)
 {
@@ -442,7 +451,7 @@ static inline void tiny_skipless_attention_scores_1(const float *restrict query,
 }
 
 /* Adds the first `count` values of a tile, weighted, to the sums of a row, 16 elements of each, after these are
-   multiplied by `factor`. */
+   multiplied by `factor`. What is read next, at next_key and next_value, is prefetched. */
 static inline void tiny_skipless_attention_sums_1_by_2(const float *restrict weight, const float *restrict factor,
     const float *restrict value, size_t count, uintptr_t next_key, uintptr_t next_value, float *restrict sums)
 {
@@ -465,7 +474,7 @@ static inline void tiny_skipless_attention_sums_1_by_2(const float *restrict wei
     _mm256_storeu_ps(sums + 8, y0_1);
 }
 
-/* All elements of a row. */
+/* The same for all elements of a row. */
 static inline void tiny_skipless_attention_sums_1(const float *restrict weight, const float *restrict factor,
     const float *restrict value, size_t count, uintptr_t next_key, uintptr_t next_value, float *restrict sums)
 {

@@ -105,7 +105,7 @@ void tiny_skipless_product_f32__scalar(const tiny_skipless_matrix_f32 *map, cons
                 }
             }
         }
-    for (; token < tokens; ++token) {
+    for (; token < tokens; ++token) { /* a token alone */
         for (size_t panel = 0; panel < panels; ++panel)
             for (size_t at = 0; at < 32; at += 4)
                 tiny_skipless_product_alone(x + token * x_step, w + panel * of_panel + at,
@@ -121,7 +121,10 @@ void tiny_skipless_product_f32__scalar(const tiny_skipless_matrix_f32 *map, cons
 
 /* From templates/model/blocks/attention.c. */
 
-/* Scores of 4 rows of queries and the 32 keys of a tile. */
+/* Scores of 4 rows of queries and the 32 keys of a tile.
+   query  [4][16]
+   key    [16][32]
+   score  [4][32] */
 static inline void tiny_skipless_attention_scores_4(const float *restrict query, const float *restrict key,
     float *restrict score)
 {
@@ -309,7 +312,7 @@ static inline void tiny_skipless_attention_sums_4_by_4(const float *restrict wei
     sums[51] = y3_3;
 }
 
-/* All elements of 4 rows. */
+/* The same for all elements of 4 rows. */
 static inline void tiny_skipless_attention_sums_4(const float *restrict weight, const float *restrict factor,
     const float *restrict value, size_t count, float *restrict sums)
 {
@@ -317,7 +320,10 @@ static inline void tiny_skipless_attention_sums_4(const float *restrict weight, 
         tiny_skipless_attention_sums_4_by_4(weight, factor, value + at, count, sums + at);
 }
 
-/* Scores of 2 rows of queries and the 32 keys of a tile. */
+/* Scores of 2 rows of queries and the 32 keys of a tile.
+   query  [2][16]
+   key    [16][32]
+   score  [2][32] */
 static inline void tiny_skipless_attention_scores_2(const float *restrict query, const float *restrict key,
     float *restrict score)
 {
@@ -427,7 +433,7 @@ static inline void tiny_skipless_attention_sums_2_by_4(const float *restrict wei
     sums[19] = y1_3;
 }
 
-/* All elements of 2 rows. */
+/* The same for all elements of 2 rows. */
 static inline void tiny_skipless_attention_sums_2(const float *restrict weight, const float *restrict factor,
     const float *restrict value, size_t count, float *restrict sums)
 {
@@ -435,7 +441,10 @@ static inline void tiny_skipless_attention_sums_2(const float *restrict weight, 
         tiny_skipless_attention_sums_2_by_4(weight, factor, value + at, count, sums + at);
 }
 
-/* Scores of a row of queries and the 32 keys of a tile. */
+/* Scores of a row of queries and the 32 keys of a tile.
+   query  [1][16]
+   key    [16][32]
+   score  [1][32] */
 static inline void tiny_skipless_attention_scores_1(const float *restrict query, const float *restrict key,
     float *restrict score)
 {
@@ -506,7 +515,7 @@ static inline void tiny_skipless_attention_sums_1_by_4(const float *restrict wei
     sums[3] = y0_3;
 }
 
-/* All elements of a row. */
+/* The same for all elements of a row. */
 static inline void tiny_skipless_attention_sums_1(const float *restrict weight, const float *restrict factor,
     const float *restrict value, size_t count, float *restrict sums)
 {

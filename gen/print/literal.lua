@@ -5,6 +5,9 @@ local literal = {}
 -- The float32 nearest to x, as a Lua number.
 function literal.round32(x) return (string.unpack("<f", string.pack("<f", x))) end
 
+-- 1 / n: compilers compute it, readers see n.
+function literal.inverse(n) return ("1.0f / %d.0f"):format(n) end
+
 -- A float literal such as 0.3f: the shortest of %.1g … %.9g that is the same float32. Refuses inf and nan.
 function literal.float(x)
     if x ~= x or x == math.huge or x == -math.huge then

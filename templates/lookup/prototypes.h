@@ -14,7 +14,7 @@ void $(kernels.names.projection)(const $(names.weights) *weights, const float *r
 //$ if makes_codes and not kernels.projection.tiled then
 //$ local score = shape.score.scored and ", float *restrict score" or ""
 //$ local vertices = kernels.hash.bytes > 0 and ", void *restrict vertices" or ""
-//$ local prefetch = first.prefetch_first and ", const " .. names.weights .. " *prefetch" or ""
+//$ local prefetch = first.prefetch_first and ", const " .. names.weights .. " *prefetched" or ""
 void $(kernels.names.hash)(const float *restrict z, uint16_t *restrict code$(score)$(vertices)$(prefetch));
 //$ end
 //$ for _, gather in ipairs(kernels.gathers) do

@@ -13,8 +13,8 @@
         for (size_t i = 0; i < $(width); ++i)
             square += (double) x[i] * (double) x[i];
 //$ end
-        const float variance = (float) (square * $(share)) + $(eps);
-//$ local factor = first_lane("factor", isa.reciprocal_root(isa.broadcast("variance")))
+        const float padded = (float) (square * $(share)) + $(eps);
+//$ local factor = first_lane("factor", isa.reciprocal_root(isa.broadcast("padded")))
 //$ if factors then
         *y = $(factor);
 //$ else

@@ -13,13 +13,13 @@
             squares = $(add)(squares, rest * rest, &squares_lost);
         }
         const float shift = rests / $(width).0f;
-        const float variance = squares / $(width).0f - shift * shift + $(eps);
+        const float padded = squares / $(width).0f - shift * shift + $(eps);
 //$ else
         for (size_t i = 0; i < $(width); ++i)
             squares = $(add)(squares, x[i] * x[i], &squares_lost);
-        const float variance = squares / $(width).0f + $(eps);
+        const float padded = squares / $(width).0f + $(eps);
 //$ end
-//$ local factor = first_lane("factor", isa.reciprocal_root(isa.broadcast("variance")))
+//$ local factor = first_lane("factor", isa.reciprocal_root(isa.broadcast("padded")))
 //$ if factors then
         *y = $(factor);
 //$ else

@@ -55,12 +55,12 @@
 //$ if layernorm then
         const float shift = $(total("rest")) / $(width).0f;
         const float mean_square = $(total("square")) / $(width).0f;
-        const float variance = mean_square - shift * shift + $(eps);
+        const float padded = mean_square - shift * shift + $(eps);
         const $(isa.vector) shifts = $(isa.broadcast("shift")); //$ if not factors
 //$ else
-        const float variance = $(total("square")) / $(width).0f + $(eps);
+        const float padded = $(total("square")) / $(width).0f + $(eps);
 //$ end
-//$ local factor = first_lane("factor", isa.reciprocal_root(isa.broadcast("variance")))
+//$ local factor = first_lane("factor", isa.reciprocal_root(isa.broadcast("padded")))
 //$ if factors then
         *y = $(factor);
 //$ else

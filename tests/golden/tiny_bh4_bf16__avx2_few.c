@@ -137,14 +137,11 @@ static void tiny_few_butterfly_4x16_need48(float *v)
 static void tiny_few_add_residual(float *restrict z, const float *restrict x, const float *restrict residual,
     const float *restrict bias, size_t rows)
 {
-    const size_t whole = rows - rows % 8;
-    for (size_t row = 0; row < whole; row += 8) {
+    for (size_t row = 0; row < rows; row += 8) {
         const __m256 gain = _mm256_loadu_ps(residual + row);
         const __m256 offset = _mm256_add_ps(_mm256_loadu_ps(z + row), _mm256_loadu_ps(bias + row));
         _mm256_storeu_ps(z + row, _mm256_fmadd_ps(gain, _mm256_loadu_ps(x + row), offset));
     }
-    for (size_t row = whole; row < rows; ++row)
-        z[row] += residual[row] * x[row] + bias[row];
 }
 
 /* BH4 projection of a few tokens (LookupFFN, section "Efficient projection: BH4"):

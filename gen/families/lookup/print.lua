@@ -105,8 +105,8 @@ local function add_ffn(p, stage, values, few)
     end
     values.buffers, values.tables, values.few = list, p.tables, few
     local prefetch = values.prefetch_first
-    values.prefetch_parameter = prefetch and ", const " .. p.names.weights .. " *prefetch" or ""
-    values.prefetch_argument = prefetch and ", token == 0 ? prefetch : NULL" or ""
+    values.prefetch_parameter = prefetch and ", const " .. p.names.weights .. " *prefetched" or ""
+    values.prefetch_argument = prefetch and ", token == 0 ? prefetched : NULL" or ""
 end
 
 -- The kernel files of variant `v` of plan `p`: { {template, symbol, values} }.

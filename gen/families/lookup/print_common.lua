@@ -28,7 +28,7 @@ return function(p, v, symbol, gather)
         weighted = shape.weighted,
         norm = m.norm ~= nil,
         eps = m.norm and literal.float(m.norm.eps) or "",
-        one_over_d = literal.float(1 / shape.d),
+        one_over_d = literal.inverse(shape.d),
         openmp = p.openmp,
         makes_codes = p.makes_codes,
         -- Whether the hash prefetches rows of which it has just found the codes.

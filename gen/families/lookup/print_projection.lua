@@ -231,9 +231,15 @@ return function(p, v, values)
         values.rounded_rows, values.measured_rows = values.block_rows, values.block_rows
     end
     values.bypassed = {} -- groups of repeats whose outputs get residual and bias behind all butterflies
+    values.added_rows = { residual = {}, bias = {} } -- of a token that calls of these functions take
     for _, group in ipairs(values.groups) do
-        if not group.finished then table.insert(values.bypassed, group) end
+        if not group.finished then
+            table.insert(values.bypassed, group)
+            table.insert(values.added_rows.residual, group.residual_rows)
+            table.insert(values.added_rows.bias, group.need - group.residual_rows)
+        end
     end
+    if not values.adds_residual then values.added_rows.bias = { shape.bits } end
     if v.layout == "rows" and p.projection.word.offset then add_round_runs(p, v, values) end
     block_products[v.layout](p, v, products, values)
     -- A block that is multiplied as a whole, of integers, takes its factors in one.

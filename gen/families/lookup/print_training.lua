@@ -29,7 +29,7 @@ function print_training.values(p)
         decay = shape.kind == "bh4" and string.format("%.17g", shape.decay) or "",
         decay_float = shape.kind == "bh4" and literal.float(shape.decay) or "",
         row_floats = (shape.d_out + 15) // 16 * 16,
-        one_over_d_out = literal.float(1 / shape.d_out),
+        one_over_d_out = literal.inverse(shape.d_out),
     }
     if shape.kind == "bh4" and not values.decay:find "[.e]" then values.decay = values.decay .. ".0" end
     return setmetatable(values, { __index = p.training })
@@ -71,7 +71,7 @@ local function copies_of(p, projection, base, at)
 end
 
 -- The factor of every score, false: none.
-local function inverse_h(p) return p.model.scale == "1/h" and literal.float(1 / p.shape.h) or false end
+local function inverse_h(p) return p.model.scale == "1/h" and literal.inverse(p.shape.h) or false end
 
 -- Tiles of `count` by at most `step`: { at, count, step }.
 local function parts(count, step)

@@ -8,7 +8,7 @@
 //$ local function assign_ends(call)
 //$     assign("units", sum("score_units", call.unit_at))
 //$     assign("base", call.base == "y" and to_y or bias)
-//$     assign("base_step", call.base == "y" and shape.y_step or 0)
+//$     if #gather.integers.spans > 1 then assign("base_step", call.base == "y" and shape.y_step or 0) end
 //$ end
 //$ if gather.integers.waits then assign("to", "sums") end
 //$ assign("y", to_y)

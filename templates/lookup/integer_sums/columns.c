@@ -5,6 +5,7 @@
 //$ local parts, token_words = gather.integers.parts, gather.integers.quads * gather.integers.parts
 //$ local words_axis = parts == 2 and "[2]" or ""
 //$ local next_parameter = prefetch_next and ", const " .. tables.storage .. " *next_table" or ""
+//$ local adds_to_y = #gather.integers.spans > 1
 //$ for _, run in ipairs(gather.integers.runs) do
 
 /* Adds $(shape.neighbours == 1 and "one row" or shape.neighbours .. " rows") of
@@ -28,7 +29,7 @@ $(pack and names.macro("INLINE") or "static") void $(run_name(run, t))$(pack and
 //$ if run.last then
     const float *units = columns->units;
     const float *base = columns->base;
-    const size_t base_step = columns->base_step;
+    const size_t base_step = columns->base_step; //$ if adds_to_y
     float *y = columns->y;
     const int streams = columns->streams; //$ if gather.stream
 //$ else
@@ -44,7 +45,7 @@ $(pack and names.macro("INLINE") or "static") void $(run_name(run, t))$(pack and
 //$ if run.last then
         for (size_t token = 0; token < end; ++token) {
             const int32_t *token_from = from + (first + token) * from_step;
-            const float *token_base = base + (first + token) * base_step;
+            const float *token_base = base + (first + token) * base_step; //$ if adds_to_y
             float *token_y = y + (first + token) * $(shape.y_step);
 //$ else
         for (size_t token = 0; token < end; ++token) {
@@ -70,7 +71,7 @@ $(include("templates/lookup/shared/prefetch_rows.c", { t = t })) //$ if prefetch
 //$ local token = {
 //$     count = run.tables * shape.neighbours,
 //$     run = run,
-//$     from = "token_base",
+//$     from = adds_to_y and "token_base" or "base",
 //$     to = run.last and "token_y" or "token_to",
 //$     prefix = prefix,
 //$ }

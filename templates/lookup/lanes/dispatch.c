@@ -14,7 +14,7 @@ static void $(many)(const $(names.weights) *weights, const float *x, float *y, s
     uint16_t *code = $(in_scratch("code", "uint16_t"));
     float *score = $(in_scratch("score", "float")); //$ if weighted
 
-    if (ranges < 2 || ranges > $(gather.parts)) {
+    if (ranges < 2 || ranges > $(gather.parts)) { /* one range shares nothing, and each needs a tile of columns */
         $(names.split)($(kernels.names.ffn), $(kernels.split.tile), $(kernels.split.min), weights, x, y, tokens, scratch);
         return;
     }

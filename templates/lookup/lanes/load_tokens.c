@@ -51,7 +51,7 @@ void $(symbol)(const float *restrict x, size_t tokens, float *restrict loaded)
 //$ if norm then
 
     $(isa.vector) sum$(n) = $(isa.zero()); //$ for n = 0, vectors - 1
-    for (size_t i = 0; i < $(shape.d * tile); i += $(tile)) {
+    for (size_t i = 0; i < $(shape.d) * $(tile); i += $(tile)) {
         sum$(n) = $(isa.add("sum" .. n, isa.load("loaded", sum("i", n * isa.lanes)))); //$ for n = 0, vectors - 1
     }
     const $(isa.vector) mean$(n) = $(isa.mul("sum" .. n, isa.broadcast(one_over_d))); //$ for n = 0, vectors - 1
@@ -60,7 +60,7 @@ void $(symbol)(const float *restrict x, size_t tokens, float *restrict loaded)
     $(isa.vector) square$(n) = $(isa.zero());
     $(isa.vector) rest$(n) = $(isa.zero()); /* what rounding left out of the mean */
 //$ end
-    for (size_t i = 0; i < $(shape.d * tile); i += $(tile)) {
+    for (size_t i = 0; i < $(shape.d) * $(tile); i += $(tile)) {
 //$ for n = 0, vectors - 1 do
         const $(isa.vector) centred$(n) = $(isa.sub(isa.load("loaded", sum("i", n * isa.lanes)), "mean" .. n));
         square$(n) = $(isa.fma("centred" .. n, "centred" .. n, "square" .. n));
@@ -74,7 +74,7 @@ void $(symbol)(const float *restrict x, size_t tokens, float *restrict loaded)
     const $(isa.vector) gain$(n) = $(isa.reciprocal_root("padded" .. n));
 //$ end
 
-    for (size_t i = 0; i < $(shape.d * tile); i += $(tile)) {
+    for (size_t i = 0; i < $(shape.d) * $(tile); i += $(tile)) {
 //$ for n = 0, vectors - 1 do
         const $(isa.vector) centred$(n) = $(isa.sub(isa.load("loaded", sum("i", n * isa.lanes)), "mean" .. n));
         const $(isa.vector) exact$(n) = $(isa.sub("centred" .. n, "shift" .. n));

@@ -21,7 +21,7 @@ void $(symbol)(const float *restrict x, float *restrict normalised)
 //$ else
     const $(isa.vector) sums = $(isa.load_partial("x", 0, rest));
 //$ end
-    const $(isa.vector) mean = $(isa.broadcast(sum_of_lanes("sums") .. " * " .. one_over_d));
+    const $(isa.vector) mean = $(isa.broadcast(sum_of_lanes("sums") .. " * (" .. one_over_d .. ")"));
 
     $(isa.vector) squares = $(isa.zero());
     $(isa.vector) rests = $(isa.zero()); /* what rounding left out of the mean */
@@ -39,8 +39,8 @@ void $(symbol)(const float *restrict x, float *restrict normalised)
     rests = $(isa.add("rests", "last"));
 //$ end
 
-    const $(isa.vector) padded = $(isa.broadcast(eps .. " + " .. sum_of_lanes("squares") .. " * " .. one_over_d));
-    const $(isa.vector) shift = $(isa.broadcast(sum_of_lanes("rests") .. " * " .. one_over_d));
+    const $(isa.vector) padded = $(isa.broadcast(eps .. " + " .. sum_of_lanes("squares") .. " * (" .. one_over_d .. ")"));
+    const $(isa.vector) shift = $(isa.broadcast(sum_of_lanes("rests") .. " * (" .. one_over_d .. ")"));
     const $(isa.vector) gain = $(isa.reciprocal_root("padded"));
 
 //$ loop("i", 0, whole, lanes, function(at)

@@ -1,7 +1,6 @@
 //$ takes helper, gather, sums_of_integers
 //$ -- The struct that functions of a gather take: what does not change from one group of tables to the next, but at its ends.
-//$ local adds_to_y = false
-//$ for _, call in ipairs(sums_of_integers and gather.calls or {}) do adds_to_y = adds_to_y or call.base == "y" end
+//$ local adds_to_y = sums_of_integers and #gather.integers.spans > 1
 
 /* A tile of columns of every token: what sums begin with, and where they go. Steps are from token to token. */
 typedef struct {
@@ -11,7 +10,7 @@ typedef struct {
     int32_t *to; /* where sums wait, may be `from` */ //$ if gather.integers.waits
     const float *units; /* of the tokens' scores */
     const float *base; /* what to add to the sums: $(adds_to_y and "y itself, or " or "")one row for all tokens */
-    size_t base_step;
+    size_t base_step; //$ if adds_to_y
     float *y;
 //$ else
     const float *from; /* y itself, or one row for all tokens */

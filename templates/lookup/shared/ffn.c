@@ -18,7 +18,7 @@
 //$ end
    score    not written: rows count alike //$ if not weighted
    scratch  one thread's, 64-byte aligned; none may overlap. Cannot fail.$(prefetch_first and "" or " */")
-   prefetch  weights whose rows to prefetch, those of the first token, or NULL */ //$ if prefetch_first
+   prefetched  weights whose rows to prefetch, those of the first token, or NULL */ //$ if prefetch_first
 $(before)(const $(names.weights) *weights, const float *x, size_t tokens,
     uint16_t *code, float *score, void *scratch$(prefetch_parameter))
 {

@@ -5,6 +5,7 @@
 //$ for _, load in ipairs(loads) do load.name = once("templates/lookup/shared/load.c", { load = load }) .. load.ending end
 //$ local columns_type = once("templates/lookup/shared/columns.h") .. "_columns"
 //$ local store_y = gather.stream and once("templates/lookup/shared/store_y.c") .. "_store_y" or false
+//$ local next_parameter = prefetch_next and ", const " .. tables.storage .. " *next_table" or ""
 //$ local prefix = {} -- of the names of functions for sums of integers
 //$ if gather.integers then
 //$     prefix.scores = once("templates/lookup/integer_sums/scores.c")
@@ -29,10 +30,10 @@ $(include("templates/lookup/integer_sums/columns.c", { t = t, prefix = prefix, c
 //$ if prefetch_next then
    next_table  [$(gather.group)][$(shape.rows)][$(row_pitch)], the columns that are read after these: tokens prefetch their rows in turn */
 //$ end
-static inline void $(helper)_columns_$(t.width)(const $(tables.storage) *table,
+static inline void $(helper)_columns_$(t.width)$(pack and "_at_pitch" or "")(const $(tables.storage) *table,
     $(pack and "size_t row_step, " or "")size_t tables,
     const uint16_t *code$(weighted and ", const float *score" or ""),
-    const $(columns_type) *columns, size_t tokens$(prefetch_next and ", const " .. tables.storage .. " *next_table" or ""))
+    const $(columns_type) *columns, size_t tokens$(next_parameter))
 {
     const float *from = columns->from;
     const size_t from_step = columns->from_step;
@@ -76,6 +77,22 @@ $(include("templates/lookup/shared/strips.c", { s = t.strips, strip = strip, tok
         } //$ if tile > 1
     }
 }
+//$         if pack then
+//$ local others = weighted and ", score" or ""
+//$ local next = prefetch_next and ", next_table" or ""
+
+/* The same for tables of the blob, whose rows are copied to `slice` first if the tokens make up for it. */
+static void $(helper)_columns_$(t.width)(const $(tables.storage) *table, $(tables.storage) *slice, size_t tables,
+    const uint16_t *code$(weighted and ", const float *score" or ""),
+    const $(columns_type) *columns, size_t tokens$(next_parameter))
+{
+    if (tokens < $(gather.packs_from))
+        $(helper)_columns_$(t.width)_at_pitch(table, $(constant("ROW_PITCH")), tables, code$(others), columns, tokens$(next));
+    else
+        $(helper)_columns_$(t.width)_at_pitch($(helper)_pack_$(t.width)(table, tables, slice), $(pack.pitch),
+            tables, code$(others), columns, tokens$(next));
+}
+//$         end
 //$     end
 //$ end
 
@@ -125,11 +142,6 @@ void $(symbol)(const $(names.weights) *weights, const uint16_t *code, const floa
 //$ if pack then buffer(tables.storage, "slice") end
     $(columns_type) columns;
     const int streams = (uintptr_t) y % 64 == 0; //$ if gather.stream
-//$ if pack and not sums_of_integers then
-    /* fewer tokens do not make up for the copy and read tables in place */
-    const int packs = tokens >= $(gather.packs_from);
-    const size_t row_step = packs ? $(pack.pitch) : $(constant("ROW_PITCH"));
-//$ end
 //$ if sums_of_integers then
 
     const int32_t zero = $hidden_integer(0); /* else its loop is a call of memset */
@@ -187,16 +199,9 @@ $(include("templates/lookup/integer_sums/calls.c", { t = t, table = table, bias 
 //$         return sum(base, call.first == 0 and 0 or (loop and "k" or call.first) .. (step == 1 and "" or " * " .. of_tile(step)))
 //$     end
 //$     local at_table, next = table_at(table, call), next_at(table, call, after)
-//$     if pack then
-    $(helper)_columns_$(t.width)(packs ? $(helper)_pack_$(t.width)($(at_table), $(call.tables), slice) : $(at_table),
-        row_step, $(call.tables),
+    $(helper)_columns_$(t.width)($(listed(at_table, pack and "slice", call.tables)),
         $(at("code", call.code_step))$(weighted and ", " .. at("score", call.code_step) or ""), &columns,
         tokens$(prefetch_next and ", " .. next or ""));
-//$     else
-    $(helper)_columns_$(t.width)($(at_table), $(call.tables),
-        $(at("code", call.code_step))$(weighted and ", " .. at("score", call.code_step) or ""), &columns,
-        tokens$(prefetch_next and ", " .. next or ""));
-//$     end
 //$ end
 //$ end
     } //$ if t.count > 1 or parts

@@ -12,10 +12,10 @@ $(include(hash.template))
    code   $(slots_text)$(lane_axis)  $(rows_text)
    score  $(slots_text)$(lane_axis) //$ if score.scored
    vertices  $(hash.bytes) bytes, 64-byte aligned, overwritten //$ if hash.bytes > 0
-   prefetch  weights whose rows to prefetch as soon as their codes are known, or NULL //$ if prefetch_first
+   prefetched  weights whose rows to prefetch as soon as their codes are known, or NULL //$ if prefetch_first
    $(kernels.layout == "lanes" and "z is aligned to a vector. " or "")None may overlap. Cannot fail. 0 and NaN count as bit 0. */
 //$ local work = vertices and "void *restrict vertices"
-//$ local prefetch = prefetch_first and "const " .. names.weights .. " *prefetch"
+//$ local prefetch = prefetch_first and "const " .. names.weights .. " *prefetched"
 void $(symbol)(const float *restrict z,
     $(listed("uint16_t *restrict code", score.scored and "float *restrict score", work, prefetch)))
 {

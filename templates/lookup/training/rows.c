@@ -148,7 +148,7 @@ static void $(helper)_move_row(const $(training.names.rates) *rates, float *rest
         const $(isa.vector) g = $(load("gradient", at, n));
         squares = $(isa.fma("g", "g", "squares"));
 //$ end)
-    *state += $(sum_of_lanes("squares")) * $(training.one_over_d_out);
+    *state += $(sum_of_lanes("squares")) * ($(training.one_over_d_out));
     const $(isa.vector) sum = $(isa.add(isa.broadcast("*state"), "epsilon"));
     const $(isa.vector) rate = $(isa.mul(isa.broadcast("-rates->rate"), isa.reciprocal_root("sum")));
 //$ columns(function(at, n)

@@ -23,6 +23,11 @@
 //$     for _, base in ipairs(prefetch.bases) do text = text .. "uintptr_t " .. base.name .. ", " end
 //$     return text
 //$ end
+//$ local function prefetch_text(prefetch)
+//$     local names = {}
+//$     for n, base in ipairs(prefetch.bases) do names[n] = base.name end
+//$     return #names > 0 and " What is read next, at " .. names[1] .. (names[2] and " and " .. names[2] or "") .. ", is prefetched." or ""
+//$ end
 //$ local function prefetch_arguments(prefetch, of)
 //$     local text = ""
 //$     for _, base in ipairs(prefetch.bases) do text = text .. of(base) .. ", " end
@@ -52,8 +57,11 @@ $(include("templates/model/blocks/keys_of_tile.c")) //$ if from_keys
 //$ for _, rows in ipairs(attention.rows) do
 //$ if not from_keys then
 
-/* Scores of $(rows_text(rows)) of queries and the $(keys) keys of a
-   tile$(#score_prefetch.bases > 0 and "; prefetches what is read next" or ""). */
+/* Scores of $(rows_text(rows)) of queries and the $(keys) keys of a tile.$(prefetch_text(score_prefetch))
+   query  [$(rows)][$(query_step)]
+   key    [$(key_step)][$(keys)]
+   scale  units of the keys, [$(keys)] //$ if cache_type.scaled
+   score  [$(rows)][$(keys)] */
 //$ local scale = cache_type.scaled and "const float *restrict scale, " or ""
 static inline void $(helper)_scores_$(rows)(const $(row_storage) *restrict query, const $(storage) *restrict key,
     $(scale)$(prefetch_parameters(score_prefetch))float *restrict score)
@@ -102,7 +110,7 @@ static inline void $(helper)_scores_$(rows)(const $(row_storage) *restrict query
 //$ for _, block in ipairs(sum_blocks) do
 
 /* Adds the first `count` values of a tile, weighted, to the sums of $(rows_text(rows)), $(plural(block.elements, "element")) of each,
-   after these are multiplied by `factor`.$(integers and " Weights are in units of `unit`." or "") */
+   after these are multiplied by `factor`.$(integers and " Weights are in units of `unit`." or "")$(prefetch_text(block.prefetch)) */
 static inline void $(helper)_sums_$(rows)_by_$(block.vectors)($(weights_and_values),
     $(prefetch_parameters(block.prefetch))float *restrict sums)
 {
@@ -154,7 +162,7 @@ static inline void $(helper)_sums_$(rows)_by_$(block.vectors)($(weights_and_valu
 //$ end
 //$ if not from_keys then
 
-/* All elements of $(rows_text(rows)). */
+/* The same for all elements of $(rows_text(rows)). */
 static inline void $(helper)_sums_$(rows)($(weights_and_values), $(prefetch_parameters(sum_blocks[1].prefetch))float *restrict sums)
 {
 //$ for _, block in ipairs(sum_blocks) do

@@ -99,7 +99,7 @@ void $(symbol)(const $(matrix) *map, const $(rounded and "uint32_t" or "float") 
     }
     } //$ if not rounded
 //$ end
-    for (; token < tokens; ++token) {
+    for (; token < tokens; ++token) { /* a token alone */
 //$ local function alone(streams)
 //$     local x, w, place, at = "x + token * x_step", "w + panel * of_panel", "panel * " .. panel, groups and "0"
 //$     if product.alone_outputs < panel then

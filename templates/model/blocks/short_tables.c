@@ -29,6 +29,7 @@ static inline int $(helper)_exceeds(const float *restrict value, float unit)
     $(isa.vector) max = $(isa.zero()), all = $(isa.zero());
 
 //$ over_row(width, magnitudes, { block = true })
+    /* a value that is not finite counts as 3e38 */
     max = $(isa.select(isa.less("all", isa.broadcast("3e38f")), "max", isa.broadcast("3e38f")));
     const $(isa.mask) more = $(isa.less(isa.broadcast("127.0f * unit"), isa.mul("max", isa.broadcast("0.99999f"))));
     return $(isa.any("more"));
@@ -43,7 +44,8 @@ static float $(helper)_doubled(float unit, int16_t *restrict rows)
     return 2.0f * unit;
 }
 
-/* The unit of $(some), so far `unit`, 0 if they are empty, for values of up to `peak`: 127 units or fewer. NaN stays NaN. */
+/* The unit of $(some), so far `unit`, 0 if they are empty, for values of up to `peak`: 127 units or fewer. NaN stays NaN.
+   peak / 127 is rounded: 0.99999 keeps a peak of 127 units from counting as more. */
 static float $(helper)_unit(float peak, float unit, int16_t *restrict rows)
 {
     if (unit <= 0.0f && peak > 1e-30f)
@@ -55,7 +57,7 @@ static float $(helper)_unit(float peak, float unit, int16_t *restrict rows)
 
 //$ local parameters
 //$ for n = 0, several - 1 do parameters = listed(parameters, "int16_t *restrict row" .. n) end
-/* A value in whole units. */
+/* A value in whole units, rounded to the nearest: + 128 and - 128, as casts round towards zero. */
 static inline void $(helper)_whole(const float *restrict value, float inverse, int16_t *restrict whole)
 {
     for (size_t i = 0; i < $(width); ++i)

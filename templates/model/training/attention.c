@@ -288,9 +288,8 @@ static void $(a.helper)_attend(const $(helper)_run *r, const $(helper)_attention
     block.weights = queries.at + $(a.rows * w);
     block.packed = block.weights + $(a.rows) * padded;
 //$ if a.lsh then
-    float *all_queries = block.packed + $(product.packed_a + a.lsh.signs), *tables = all_queries + length * $(w);
-
     block.signs = block.packed + $(product.packed_a);
+    float *all_queries = block.signs + $(a.lsh.signs), *tables = all_queries + length * $(w);
     if (r->t->signs)
         $(a.helper)_make_signs(r->t, $(a.layer), block.signs);
 //$ end
@@ -402,13 +401,12 @@ static void $(a.helper)_attend_back(const $(helper)_run *r, const $(helper)_atte
     block.own = $(helper)_length_of(r, sequence);
     block.step = padded;
     block.weights = dy_strips + $(a.rows * a.padded_width);
-    block.slopes = block.weights + $(a.rows) * padded + 16;
+    block.slopes = block.weights + $(a.rows) * padded + 16; /* a power of two apart, they would drive each other out of the cache */
     block.packed = block.slopes + $(a.rows) * padded;
 //$ if a.lsh then
-    float *all_queries = block.packed + $(product.packed_a + a.lsh.signs), *dsums = all_queries + length * $(w);
-    float *tables = dsums + length * $(w);
-
     block.signs = block.packed + $(product.packed_a);
+    float *all_queries = block.signs + $(a.lsh.signs), *dsums = all_queries + length * $(w);
+    float *tables = dsums + length * $(w);
     if (r->t->signs)
         $(a.helper)_make_signs(r->t, $(a.layer), block.signs);
 //$ end

@@ -10,7 +10,7 @@
 //$ end
 //$ for _, norm in ipairs(norms) do
 //$ local layernorm, d = norm.kind == "layernorm", norm.width
-//$ local one_over_d = float(1 / d)
+//$ local one_over_d = "(1.0f / " .. d .. ".0f)"
 //$ local share = ("%.17g"):format(1 / d)
 //$ local what = layernorm and "(x - mean) / sqrt(variance + eps) gain + offset" or "x / sqrt(mean square + eps) gain"
 
@@ -32,7 +32,7 @@ static inline void $(helper)_$(norm.name)_row(const float *restrict x, const flo
     for (size_t i = 0; i < $(d); ++i)
         square += (double) x[i] * (double) x[i];
 //$ end
-    const float variance = (float) (square * $(share)) + $(float(norm.eps));
+    const float padded = (float) (square * $(share)) + $(float(norm.eps));
 //$ else
 //$ if layernorm then
     $(isa.vector) sums = $(isa.zero());
@@ -51,9 +51,9 @@ static inline void $(helper)_$(norm.name)_row(const float *restrict x, const flo
         const $(isa.vector) v = $(load(layernorm and "y" or "x"));
         squares = $(isa.fma("v", "v", "squares"));
 //$ end)
-    const float variance = $(sum_of_lanes("squares")) * $(one_over_d) + $(float(norm.eps));
+    const float padded = $(sum_of_lanes("squares")) * $(one_over_d) + $(float(norm.eps));
 //$ end
-//$ local factor = first_lane("factor", isa.reciprocal_root(isa.broadcast("variance")))
+//$ local factor = first_lane("factor", isa.reciprocal_root(isa.broadcast("padded")))
     statistics[0] = $(layernorm and (lanes == 1 and "(float) mean" or "mean") or "0.0f");
     statistics[1] = $(factor);
 //$ if lanes == 1 then

@@ -136,7 +136,7 @@ function print_run.of_tables(shape, training)
         chance = {
             count = lsh.tables,
             tables = literal.float(lsh.tables),
-            inverse_width = literal.float(1 / shape.width),
+            inverse_width = literal.inverse(shape.width),
             eps_text = string.format("%.9g", lsh.eps),
             least = literal.float((lsh.tables * lsh.eps) ^ 2),
         },

@@ -99,7 +99,7 @@ function variant.of(p, isa, choices, number, shared_product)
         schedule_text = schedule.text(choices),
         choices_text = schedule.used_text(choices),
         chunk = choices["chunk.tokens"],
-        queries = choices["attention.tokens"],
+        queries = math.min(choices["attention.tokens"], choices["chunk.tokens"]),
         product = product.plan(choices, isa, shape.type, shape.rounded, p.one_by_one),
         attention = not shape.lsh and attention.plan(shape, choices, isa),
     }
@@ -110,7 +110,7 @@ function variant.of(p, isa, choices, number, shared_product)
     v.decode_scratch_bytes = 4 * (v.lookup_floats.alone + v.buffers.tile_floats)
         + 4 * (v.buffers.token_floats + v.buffers.query_floats)
     v.scratch_bytes = 4 * (v.lookup_floats.many + v.buffers.tile_floats)
-        + 4 * (v.chunk * v.buffers.token_floats + math.min(v.chunk, v.queries) * v.buffers.query_floats)
+        + 4 * (v.chunk * v.buffers.token_floats + v.queries * v.buffers.query_floats)
     -- Several tokens share what converting a strip of weights takes: its floats, from so many of scratch on.
     if v.product.unpacks and #p.maps > 0 then
         v.unpacked_at = blob.round_up(v.scratch_bytes, blob.align) // 4
