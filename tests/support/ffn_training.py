@@ -54,7 +54,7 @@ class Kernels:
         folder = f"{model.work}/{model.name}_{isa}"
         # Training takes the kernels for many tokens: so shall inference.
         works("emit", "--training", model.path, "-o", folder, "--isa", isa, "--schedule", "few.threshold=0")
-        own = f"{folder}/{model.name}_train__{isa}.c"
+        self.source = own = f"{folder}/{model.name}_train__{isa}.c"
         if mutate:
             with open(own) as file:
                 text = file.read()
