@@ -284,6 +284,7 @@ local function blocks_alone(m, isas, types, options)
         sequences = options.sequences,
         one_by_one = options.one_by_one,
         part = options.part,
+        digest = options.digest,
     })
     p.blocks_prefixes = checkpoint.blocks_prefixes(m) -- the checkpoint's tensors under them are all the model's
     p.segments = { { word = "blocks", plan = p, first_layer = 0 } }
@@ -295,7 +296,7 @@ end
 -- and multiply-out, whether blobs have that projection multiplied out, too;
 -- schedule, the choices wanted by name of the instruction set; machine, the name of that which `isas` are for; facts,
 -- of the tokenizer, without its file; target, a row of gen/plan/target.lua: for its firmware; sequences, of a
--- transformer, training, of a whole model, part, and one_by_one: as run.build (gen/families/model/blocks/run.lua) takes
+-- transformer, training, of a whole model, part, digest, and one_by_one: as run.build (gen/families/model/blocks/run.lua) takes
 -- them; lacks_parts: a model without a part that `type` names, as is timed.
 function plan.build(m, isas, options)
     check(m, options)

@@ -86,15 +86,13 @@ end
 function timed_parts.products(p)
     local function leave(maps, before, after) return maps, steps_left(before, true), steps_left(after, true) end
     local m = timed_parts.changed(p.model, { name = p.model.name .. "_products" })
-    local options = rules.with_types(p.options, { schedule = p.options.schedule, part = leave })
-    local part = plan.build(m, { p.variants[1].isa }, options)
-    part.digest = p.digest
-    return part
+    local options = rules.with_types(p.options, { schedule = p.options.schedule, part = leave, digest = p.digest })
+    return plan.build(m, { p.variants[1].isa }, options)
 end
 
 -- A model with the attention of `m` and nothing else, in so many layers, d wide as its queries; types: { cache,
--- activations, choices }, the names of types and choices of attention.
-local function alone(m, name, layers, isa, types, append, after)
+-- activations, choices }, the names of types and choices of attention; digest: of another plan's blob that it reads.
+local function alone(m, name, layers, isa, types, append, after, digest)
     local model = timed_parts.changed(m, {
         name = m.name .. "_" .. name,
         d = rules.q_width(m),
@@ -107,11 +105,12 @@ local function alone(m, name, layers, isa, types, append, after)
     model.attention.qk_norm, model.attention.unit = nil, nil
     model.norm, model.positions, model.token_types, model.head_dim, model.d_in = nil, nil, nil, nil, nil
     return plan.build(model, { isa }, {
-        type = types.activations,
+        type = types.activations == "i7" and "i8" or types.activations, -- there are no weights
         activations = types.activations,
         cache = types.cache,
         schedule = space.for_all({ isa }, types.choices),
         part = function() return {}, append, after end,
+        digest = digest,
     })
 end
 
@@ -154,8 +153,7 @@ function timed_parts.attention(p, m, layers)
         fill = attend -- which alone fills those of a decoder
     end
     local attention = alone(m, "attention", layers, isa, types, append, attend)
-    local filling = alone(m, "filling", layers, isa, types, append, fill)
-    filling.digest = attention.digest
+    local filling = alone(m, "filling", layers, isa, types, append, fill, attention.digest)
     return attention, filling
 end
 

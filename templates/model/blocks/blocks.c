@@ -44,7 +44,7 @@
 //$ for _, width in ipairs(structs.copied) do
 //$     copies[width] = once("templates/model/blocks/copy_rows.c", { width = width }) .. "_copy_" .. width
 //$ end
-//$ function names_of.copy(width) return copies[width] end
+//$ function names_of.copy(width) return copies[width or shape.d] end
 //$ function names_of.add() return add end
 //$ if activates then
 //$ local round = activates.rounded and names_of.round(activates.inputs)

@@ -54,12 +54,12 @@ local function check_types(shape, types, maps)
     end
 end
 
--- The sections of plan `p` from place `at` of the blob on.
-local function add_sections(p, at, first_layer)
+-- The sections of plan `p` from place `at` of the blob on; digest: of the blob that it reads, nil: its own.
+local function add_sections(p, at, first_layer, digest)
     local c = sections.collector(at, p.type, p.shape.rounded, nil, first_layer)
     sections.add_blocks(c, p.model, p.shape, p.maps, p.parts, first_layer)
     p.sections, p.pieces, p.packed_bytes = c.list, c.pieces, c.at
-    p.digest = sections.digest(p.model, c.list, p.parts)
+    p.digest = digest or sections.digest(p.model, c.list, p.parts)
     p.weights_struct_bytes = 8 * #c.list + 8
 end
 
@@ -110,6 +110,7 @@ end
 -- The plan of the blocks of model `m` for the instruction sets `isas`, with `types` (gen/families/model/types.lua).
 -- options: names, public ones; at, where their sections begin in the blob; and, all optional: schedule, the choices
 -- wanted by name of the instruction set; part(maps, before, after), for timing: what is left of linear maps and steps;
+-- digest, of the blob of another plan that this one reads;
 -- sequences = { positions = N, means }, where tokens attend to all: calls are for several sequences of together N
 -- positions at most, each filled up to a multiple of 32, and give sums over their tokens where only `means` are asked
 -- for and shape.sums allows it; one_by_one: schedules have chunks of one token, and calls give no products of several.
@@ -160,7 +161,7 @@ function run.build(m, isas, types, options)
     end
     p.after = steps_of.joined(shape, p.after)
     steps_of.join_activations(shape, p.after)
-    add_sections(p, options.at, first_layer)
+    add_sections(p, options.at, first_layer, options.digest)
     add_facts(p, has)
     for i, isa in ipairs(isas) do
         add_variant(p, isa, choices[i], options.shared_product)
