@@ -296,8 +296,8 @@ end
 -- and multiply-out, whether blobs have that projection multiplied out, too;
 -- schedule, the choices wanted by name of the instruction set; machine, the name of that which `isas` are for; facts,
 -- of the tokenizer, without its file; target, a row of gen/plan/target.lua: for its firmware; sequences, of a
--- transformer, training, of a whole model, part, digest, and one_by_one: as run.build (gen/families/model/blocks/run.lua) takes
--- them; lacks_parts: a model without a part that `type` names, as is timed.
+-- transformer, training, of a whole model, part, digest, and one_by_one: as run.build
+-- (gen/families/model/blocks/run.lua) takes them; lacks_parts: a model without a part that `type` names, as is timed.
 function plan.build(m, isas, options)
     check(m, options)
     local types = types_of.of(options, m)

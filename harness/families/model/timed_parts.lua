@@ -91,8 +91,9 @@ function timed_parts.products(p)
 end
 
 -- A model with the attention of `m` and nothing else, in so many layers, d wide as its queries; types: { cache,
--- activations, choices }, the names of types and choices of attention; digest: of another plan's blob that it reads.
-local function alone(m, name, layers, isa, types, append, after, digest)
+-- activations, choices }, the names of types and choices of attention; steps: before and after; digest: of another
+-- plan's blob that it reads.
+local function alone(m, name, layers, isa, types, steps, digest)
     local model = timed_parts.changed(m, {
         name = m.name .. "_" .. name,
         d = rules.q_width(m),
@@ -109,7 +110,7 @@ local function alone(m, name, layers, isa, types, append, after, digest)
         activations = types.activations,
         cache = types.cache,
         schedule = space.for_all({ isa }, types.choices),
-        part = function() return {}, append, after end,
+        part = function() return {}, table.unpack(steps) end,
         digest = digest,
     })
 end
@@ -152,8 +153,8 @@ function timed_parts.attention(p, m, layers)
         append, attend = tables_alone(p.shape, append, output)
         fill = attend -- which alone fills those of a decoder
     end
-    local attention = alone(m, "attention", layers, isa, types, append, attend)
-    local filling = alone(m, "filling", layers, isa, types, append, fill, attention.digest)
+    local attention = alone(m, "attention", layers, isa, types, { append, attend })
+    local filling = alone(m, "filling", layers, isa, types, { append, fill }, attention.digest)
     return attention, filling
 end
 
