@@ -77,6 +77,9 @@ END
 cat >"$work/whole.lua" <<'END'
 return { name = "whole", d = 50, h = 5, tau = 1, projection = { kind = "bh4", block = 64, decay = 1 }, score = "softmax" }
 END
+cat >"$work/narrow.lua" <<'END'
+return { name = "narrow", d = 3, h = 16, tau = 1, projection = { kind = "bh4", block = 4, decay = 1 }, score = "gelu" }
+END
 cat >"$work/layer.lua" <<'END'
 return { name = "layer", d = 20, h = 9, tau = 3, projection = { kind = "bh4", block = 16 }, score = "gelu", norm = { kind = "layernorm" } }
 END
@@ -98,6 +101,9 @@ model one 30
 model probes 24
 model deep 3
 model whole 50
+# Fewer rows a repeat than a vector has lanes: on all instruction sets.
+"$lookupc" verify "$work/narrow.lua" >"$work/log" 2>&1 || fail "narrow: $(cat "$work/log")"
+echo "ok     definition: narrow: verify"
 model near 40
 model most 20
 model all 64

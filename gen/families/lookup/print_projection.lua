@@ -239,7 +239,7 @@ return function(p, v, values)
             table.insert(values.added_rows.bias, group.need - group.residual_rows)
         end
     end
-    if not values.adds_residual then values.added_rows.bias = { shape.bits } end
+    if shape.kind ~= "bh4" and not values.adds_residual then values.added_rows.bias = { shape.bits } end
     if v.layout == "rows" and p.projection.word.offset then add_round_runs(p, v, values) end
     block_products[v.layout](p, v, products, values)
     -- A block that is multiplied as a whole, of integers, takes its factors in one.
