@@ -5,15 +5,15 @@
         columns.$(name) = $(value); //$ if set[name] ~= value
 //$     set[name] = value
 //$ end
+//$ local spans = #gather.integers.spans
 //$ local function assign_ends(call)
 //$     assign("units", sum("score_units", call.unit_at))
 //$     assign("base", call.base == "y" and to_y or bias)
-//$     if #gather.integers.spans > 1 then assign("base_step", call.base == "y" and shape.y_step or 0) end
+//$     if spans > 1 then assign("base_step", call.base == "y" and shape.y_step or 0) end
 //$ end
 //$ if gather.integers.waits then assign("to", "sums") end
 //$ assign("y", to_y)
 //$ if gather.stream then assign("streams", "streams") end
-//$ local spans = #gather.integers.spans
 //$ if spans == 1 then assign_ends(gather.calls[#gather.calls]) end
 //$ for _, call in ipairs(gather.calls) do
 //$     local loop, later = call.loop, call.zeros_at and "k > " .. call.zeros_at

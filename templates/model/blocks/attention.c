@@ -24,9 +24,9 @@
 //$     return text
 //$ end
 //$ local function prefetch_text(prefetch)
-//$     local names = {}
-//$     for n, base in ipairs(prefetch.bases) do names[n] = base.name end
-//$     return #names > 0 and " What is read next, at " .. names[1] .. (names[2] and " and " .. names[2] or "") .. ", is prefetched." or ""
+//$     local places = {}
+//$     for n, base in ipairs(prefetch.bases) do places[n] = base.name end
+//$     return #places > 0 and " What is read next, at " .. places[1] .. (places[2] and " and " .. places[2] or "") .. ", is prefetched." or ""
 //$ end
 //$ local function prefetch_arguments(prefetch, of)
 //$     local text = ""

@@ -1,4 +1,4 @@
-//$ takes isa, lanes, helper, norms, activations, float, uses
+//$ takes isa, lanes, helper, norms, activations, float, inverse, uses
 //$ local function whole_of(count) return lanes == 1 and count or count .. " / " .. lanes .. " * " .. lanes end
 //$ local sum_of_lanes = norms[1] and across("add")
 //$ -- A loop over the elements of a row: `body(indent, load, store)` prints what is done with a vector of them, where
@@ -10,7 +10,7 @@
 //$ end
 //$ for _, norm in ipairs(norms) do
 //$ local layernorm, d = norm.kind == "layernorm", norm.width
-//$ local one_over_d = "(1.0f / " .. d .. ".0f)"
+//$ local one_over_d = "(" .. inverse(d) .. ")"
 //$ local share = ("%.17g"):format(1 / d)
 //$ local what = layernorm and "(x - mean) / sqrt(variance + eps) gain + offset" or "x / sqrt(mean square + eps) gain"
 

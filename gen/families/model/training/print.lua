@@ -469,6 +469,7 @@ function print_training.files(p, v)
         head = setmetatable(steps, { __index = t.head }),
         embed = setmetatable({ width = embed.to.width, pitch = pitch(embed.to) }, { __index = embed }),
         float = literal.float,
+        inverse = literal.inverse,
         features_pitch = steps.features_pitch,
         features_at = sum(output.place("kept", t.output.at), output.place("value", t.output.last.at)),
         training = {
